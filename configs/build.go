@@ -55,7 +55,7 @@ func (c *Config) BatchMax(computing int) int {
 	switch {
 	case c.Work.Policy == work.Fixed && len(c.Work.Shares) > 0:
 		return slices.Max(c.Batches(computing))
-	case c.Work.Policy == work.Fixed:
+	case !c.DealsBatches():
 		return equal
 	}
 	return c.dealtMax(computing) + c.epochRow()
@@ -108,7 +108,7 @@ func (c *Config) undealt(computing, rows int) (path string, err error) {
 		return "work.shares", fmt.Errorf("has %d values, but %d workers compute; give one value per worker, or leave it out", len(c.Work.Shares), computing)
 	case c.DealsBatches() && c.Work.BatchMax > 0 && per*computing < n:
 		return "work.batch_max", fmt.Errorf("is %d, but %d workers share %d samples an iteration; set it to %d or more", c.Work.BatchMax, computing, n, (n+computing-1)/computing+c.epochRow())
-	case c.Work.Policy != work.Fixed && rows < computing:
+	case c.DealsBatches() && rows < computing:
 		return "work.policy", fmt.Errorf("%s deals %d rows to %d workers, and each needs at least 1; take more rows, or start fewer ranks", c.Work.Policy, rows, computing)
 	}
 	return "", nil
@@ -130,12 +130,21 @@ func Misfit(c *Config, o *Origins, f Facts) (all Diagnostics) {
 }
 
 // DealsBatches reports whether the batches of ranks change while the run goes on.
-func (c *Config) DealsBatches() bool { return c.Work.Policy != work.Fixed }
+func (c *Config) DealsBatches() bool {
+	e, _ := work.Lookup(c.Work.Policy)
+	return e.Deals()
+}
+
+// ComputesInSteps reports whether a policy moves or cuts the samples of an iteration while they are computed.
+func (c *Config) ComputesInSteps() bool {
+	e, _ := work.Lookup(c.Work.Policy)
+	return e.Steps
+}
 
 // WorkText names how batches are dealt; "" if all are equal.
 func (c *Config) WorkText() string {
 	switch {
-	case c.DealsBatches():
+	case c.Work.Policy != work.Fixed:
 		return c.Work.Policy
 	case len(c.Work.Shares) > 0:
 		return "shares"

@@ -50,7 +50,7 @@ var lists = map[string]func() []string{
 	"orders":   send.Names,
 	"payloads": payload.Names, "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
 	"schemes": scheme.Names, "sinks": metrics.SinkNames, "stragglers": straggler.Names, "works": work.Names,
-	"locals": local.Names, "locals with a rate": local.OuterRates, "locals with a rule": local.OuterRules, "periods": local.PeriodNames,
+	"locals": local.Names, "locals with a rate": local.OuterRates, "locals with a rule": local.OuterRules, "periods": local.PeriodNames, "works with steps": work.WithSteps,
 }
 
 // The tables: the whole file, a rule, one of several schemes of a rule, a fault. The keys of a scheme come from its own struct.

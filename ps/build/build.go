@@ -12,6 +12,7 @@ import (
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/work/tasks"
 	"fluentps/ps/workload"
 )
 
@@ -26,13 +27,30 @@ type Run struct {
 	Initial workload.Initial
 }
 
-// Axes are settings without a key in the configuration, for policies of the work axis and the local axis. The zero
-// value is a run without them.
+// Axes are policies of the work axis and the local axis that are not those of the configuration. The zero value takes
+// the configuration's.
 type Axes struct {
-	Work  func(worker int) core.Work         // the policy that says which samples a worker computes; nil: all of its own
+	Work  func(worker int) core.Work         // the policy that says which samples a worker computes
 	Parts int                                // the largest number of parts of an iteration; below 2: an iteration is one push of its worker
 	Due   func(shard int32, iter int64) bool // says in which iterations a shard is exchanged; nil: in all
 }
+
+// axes are those of the configuration, where no others are given.
+func (b *Run) axes() Axes {
+	a := b.Axes
+	if a.Work != nil || !b.Config.ComputesInSteps() {
+		return a
+	}
+	batches := b.Config.Batches(len(b.Roles.Workers))
+	a.Parts = tasks.Parts(b.Config.Work, batches)
+	a.Work = func(worker int) core.Work {
+		return tasks.New(b.Config.Work, tasks.Env{Me: int32(worker), Batches: batches})
+	}
+	return a
+}
+
+// HasTasks says whether policies say which samples the workers compute.
+func (b *Run) HasTasks() bool { return b.axes().Work != nil }
 
 // Start is the state in which nodes resume, from a checkpoint or after a pause. nil: a new run.
 type Start struct {
@@ -120,9 +138,9 @@ type Server struct {
 
 // Server makes the node of a server.
 func (b *Run) Server(me int32, o Server) *core.Server {
-	c := b.Config
+	c, axes := b.Config, b.axes()
 	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes, Budget: layout.BudgetOf(c, b.Rows, b.Roles),
-		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: b.Axes.Parts, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
+		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: axes.Parts, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
 }
 
 // Worker makes the node of a worker whose first iteration is next. shares says for which shards it shares memory with
@@ -167,6 +185,7 @@ func (b *Run) Joining(me int, life, clock int64) *core.Worker {
 
 // prepare tells a worker's node the settings that it must have before its first input.
 func (b *Run) prepare(node *core.Worker, me int, next int64, shares func(shard int32) bool) *core.Worker {
+	work := b.axes().Work
 	node.HoldBack(b.Scheme)
 	node.KeepCopies(b.CopyOf)
 	if shares != nil {
@@ -174,11 +193,11 @@ func (b *Run) prepare(node *core.Worker, me int, next int64, shares func(shard i
 	}
 	if b.Config.InRounds() {
 		node.InRounds()
-	} else if b.Config.Send.Overlap && b.Axes.Work == nil {
+	} else if b.Config.Send.Overlap && work == nil {
 		node.StartEarly(b.maySkip)
 	}
-	if b.Axes.Work != nil {
-		node.SetWork(b.Axes.Work(me), len(b.Roles.Workers))
+	if work != nil {
+		node.SetWork(work(me), len(b.Roles.Workers))
 	}
 	if b.Config.Local.IsSet() {
 		node.TakesSteps()

@@ -9,6 +9,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 	"fluentps/ps/workload"
 )
 
@@ -106,7 +107,11 @@ func stateOf(u optim.Update, err error) int64 {
 // of shards, encoded pieces, and copies for checkpoints.
 func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
-	return 2*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
+	arenas := int64(2)
+	if c.ComputesInSteps() {
+		arenas += 2 // the parameters of the iteration, and sums of gradients
+	}
+	return arenas*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
 }
 
 // checkpointCopyBytes is what a worker copies for a checkpoint during training: the residual and the state of its own
@@ -169,6 +174,9 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		vectors := int64(slots) + 1 + int64(means) // beside the versions
+		if e, _ := work.Lookup(c.Work.Policy); e.Moves {
+			vectors += int64(workers) // parts in flight
+		}
 		var state int64
 		if c.Optimized(s) {
 			state = ServerVectors(c)

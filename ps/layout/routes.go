@@ -126,7 +126,7 @@ func inlineWays(p *shard.Plan, copyOf func(rule int) core.Copy, bytes func(*shar
 func sharedShards(c *configs.Config, p *shard.Plan, bytesMin int64) []bool {
 	shared := make([]bool, len(p.Shards))
 	push, pull := c.Payload.Encoded()
-	if c.Cluster.SharedMemory == configs.SharedOff || c.Baseline != configs.BaselineNone || push || pull {
+	if c.Cluster.SharedMemory == configs.SharedOff || c.Baseline != configs.BaselineNone || push || pull || c.ComputesInSteps() {
 		return shared
 	}
 	for i := range p.Shards {

@@ -81,7 +81,7 @@ func BatchOf(c *configs.Config, workers, worker int) int {
 
 // BatchRoom is the largest batch that one of the ranks that compute may get.
 func BatchRoom(c *configs.Config, workers, worker int) int {
-	if c.Work.Policy != work.Fixed {
+	if c.DealsBatches() {
 		return c.BatchMax(workers)
 	}
 	return BatchOf(c, workers, worker)

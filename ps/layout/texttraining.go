@@ -13,7 +13,6 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
-	"fluentps/ps/work"
 )
 
 // planChanges prints when the shards of a rule change their scheme.
@@ -79,7 +78,7 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	if c.Train.BatchGlobal > 0 {
 		batches = fmt.Sprintf("their shares of %d samples", c.Train.BatchGlobal)
 	}
-	if c.Work.Policy != work.Fixed {
+	if c.DealsBatches() {
 		batches = fmt.Sprintf("at most %d samples each, dealt anew by work.policy %s", c.BatchMax(f.Computes), c.Work.Policy)
 	} else if len(c.Work.Shares) > 0 {
 		batches = fmt.Sprintf("%v samples", c.Batches(f.Computes))

@@ -50,7 +50,7 @@ type slowGrains struct {
 // makeRanges allocates the memory of ranges, if a policy gives the worker's work.
 func (w *Side) makeRanges() error {
 	r := w.station
-	if r.Axes.Work == nil {
+	if !r.Build().HasTasks() {
 		return nil
 	}
 	if w.leader != nil || w.deltas.local != nil || w.arenas.direct.grads != nil || w.arenas.direct.params != nil {

@@ -321,7 +321,11 @@ func TestScript(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("Batches of four workers: 2 ms and 1 ms a sample; worker 3 takes 3 ms a sample in plans 3 to 5, and worker 1 is lost after plan 7.\n")
 	e := Env{Workers: 4, Batch: 96, Max: 60, Rows: 1000}
-	for _, name := range Names()[1:] {
+	for _, entry := range All {
+		name := entry.Name
+		if !entry.Deals() {
+			continue
+		}
 		s := Defaults()
 		s.Policy, s.Rounds = name, 2
 		p, err := New(s, e)

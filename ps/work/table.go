@@ -9,7 +9,12 @@ type Entry struct {
 	Source string // with the evidence tag of the notes
 	// Epochs says that each plan is one pass over all rows, at whose end a rank may have a sample more than its batch.
 	Epochs bool
-	make   func(s Spec, e Env) Policy
+	// Steps says that a worker computes its batch in steps of work.micro samples, and that a machine of package tasks
+	// gives samples away, or ends the computing, between two steps.
+	Steps bool
+	Timed bool // work.time must be set
+	Moves bool // samples are given to other workers, whose pushes are parts of the iteration
+	make  func(s Spec, e Env) Policy
 }
 
 // Fixed is the name of the policy whose batches never change.
@@ -22,6 +27,25 @@ var All = []Entry{
 		Source: "DBS (Ye et al., arXiv 2007.11831), authors' code [A]; true largest remainders, at least one sample, and one number of iterations for all are ours, because the authors' rounding loses samples and iterations [X]", Epochs: true, make: newDBS},
 	{Name: "r2sp_batch", Rule: "after a profile batches are dealt so that all ranks compute equally long, by the cost a + c b of each; later profiles change them only when they no longer fit",
 		Source: "R2SP (Chen et al., INFOCOM 2019): batches by processing capability [P]; formulas, profile and hysteresis are reconstructed [R]", make: newR2SPBatch},
+	{Name: "flexrr", Rule: "a worker that has fallen behind gives samples of its batch to workers that are done, a chunk at a time; it takes back what they have not begun when it is done itself",
+		Source: "FlexRR (Harlap et al., SoCC 2016) [P]; messages as in a third party's implementation [T], chunks recalled [M]; the handshake of a recall is ours", Steps: true, Moves: true},
+	{Name: "anytime", Rule: "each worker computes for a fixed time, and its push weighs by the samples that it got through",
+		Source: "Anytime minibatch (Ferdinand et al.), recalled [M]", Steps: true, Timed: true},
+	{Name: "dropcompute", Rule: "a worker that has computed for longer than tau leaves out the rest of its micro-batches, and exchanges what it has",
+		Source: "DropCompute (Giladi et al., NeurIPS 2023), recalled [M]", Steps: true},
+}
+
+// Deals reports whether the policy deals the batches anew while the run goes on.
+func (e Entry) Deals() bool { return e.make != nil }
+
+// WithSteps lists the policies whose workers compute in steps.
+func WithSteps() (names []string) {
+	for _, e := range All {
+		if e.Steps {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }
 
 // Names lists the policies.

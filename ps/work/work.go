@@ -19,10 +19,27 @@ type Spec struct {
 	Profile  int64     `yaml:"profile" min:"1" max:"1e6" when:"policy=r2sp_batch" doc:"iterations of a profile; after each one the batches are judged"`
 	Delta    float64   `yaml:"delta" above:"0" max:"1e3" when:"policy=r2sp_batch" doc:"batches are judged unfit if a worker is off the common finish time by more than this share of the gap between two workers"`
 	Rounds   int       `yaml:"rounds" min:"1" max:"1000" when:"policy=r2sp_batch" doc:"batches change when so many profiles in a row judged them unfit"`
+
+	Micro int           `yaml:"micro" min:"0" max:"1e9" when:"policy=@works with steps" doc:"samples of a step (a micro-batch): tasks are moved, and computing ends, between two steps; 0: a sixteenth of the batch, at least 1"`
+	Time  time.Duration `yaml:"time" min:"0" max:"1e6" when:"policy=anytime,dropcompute" doc:"how long a worker computes in an iteration: it begins no step later, except the first; dropcompute, 0: measured in the first profile iterations"`
+	Help  Help          `yaml:"help"`
 }
 
-// Defaults are R2SP's profile, and the hysteresis of our reconstruction [R].
-func Defaults() Spec { return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3} }
+// Help is `help: {...}`: when a worker that has fallen behind gives samples of its batch to others.
+type Help struct {
+	Helpers int     `yaml:"helpers" min:"1" max:"1e6" when:"policy=flexrr" doc:"workers that may help a worker: those that follow it, in order of ranks"`
+	Ask     float64 `yaml:"ask" above:"0" max:"1" when:"policy=flexrr" doc:"share of its iteration after which a worker tells those that it may help how far it is"`
+	Behind  float64 `yaml:"behind" min:"0" max:"1e6" when:"policy=flexrr" doc:"a worker gives samples away if it is further behind its helper than this, in iterations"`
+	Left    float64 `yaml:"left" min:"0" max:"1" when:"policy=flexrr" doc:"a worker gives samples away while more than this share of its batch is left"`
+	First   float64 `yaml:"first" min:"0" max:"1" when:"policy=flexrr" doc:"share of the batch that a helper gets first; 0: one request an iteration, of half of what the worker is behind or has left"`
+	Next    float64 `yaml:"next" above:"0" max:"1" when:"policy=flexrr" doc:"share of the batch that a helper gets each time that it has finished what it got"`
+}
+
+// Defaults are R2SP's profile, and the hysteresis of our reconstruction [R]; FlexRR's thresholds [T] and chunks [M].
+func Defaults() Spec {
+	return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3,
+		Help: Help{Helpers: 2, Ask: 0.75, Behind: 0.2, Left: 0.05, First: 0.025, Next: 0.05}}
+}
 
 // ProfileMax is the longest profile.
 const ProfileMax = 1_000_000

@@ -1,0 +1,60 @@
+package configs
+
+import (
+	"fmt"
+
+	"fluentps/ps/scheme"
+	"fluentps/ps/work"
+)
+
+// crossSteps refuses what does not go with workers that compute in steps of work.micro samples.
+func (w *walker) crossSteps(t *table) {
+	policy := t.byPath["work.policy"]
+	e, _ := work.Lookup(w.cfg.Work.Policy)
+	if policy.bad || !e.Steps {
+		return
+	}
+	for _, c := range []struct {
+		path, hint, msg string
+		refused         bool
+	}{
+		{"baseline", "set baseline: none, or work.policy: fixed", "exchanges whole iterations, but work.policy " + e.Name + " cuts them", w.cfg.Baseline != BaselineNone},
+		{"cluster.hierarchy", "set hierarchy: none, or work.policy: fixed", "sums the gradients of a host's ranks layer by layer, but work.policy " + e.Name + " lets each rank compute in steps of its own", w.cfg.Cluster.Hierarchy != HierarchyNone},
+		{"local.policy", "set local.policy: none, or work.policy: fixed", fmt.Sprintf("%s takes several optimizer steps in a round, but work.policy %s cuts the batch of one", w.cfg.Local.Policy, e.Name), w.cfg.Local.IsSet()},
+		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s remembers what a push left out, but with work.policy %s a worker also pushes for others", w.cfg.Payload.Push, e.Name), e.Moves && w.cfg.Payload.Residual()},
+		{"work.time", "set it to the computing time of an iteration, such as 100ms", "is 0: " + e.Name + " computes for a fixed time", e.Timed && w.cfg.Work.Time == 0},
+	} {
+		if at := t.byPath[c.path]; c.refused && !at.bad {
+			w.fatal(w.nodeOf(t, at, w.tree), at.path, c.hint, "%s", c.msg)
+		}
+	}
+	if !t.byPath["sync"].bad {
+		w.crossStepRules(policy, e)
+	}
+}
+
+// crossStepRules refuses schemes that need whole pushes.
+func (w *walker) crossStepRules(policy *leaf, e work.Entry) {
+	for i := range w.cfg.Sync {
+		r := &w.cfg.Sync[i]
+		for _, ph := range r.Phases() {
+			s, ok := scheme.Lookup(ph.Scheme)
+			var why, hint string
+			switch {
+			case !ok:
+			case s.CopiesOf(ph.Params) != scheme.Pulled:
+				why, hint = "keep copies of the parameters and add their own pushes to them", "set scheme: ssp without cache, or work.policy: fixed"
+			case s.Scope == scheme.PerServer:
+				why, hint = "wait for a grant before they push", "set another scheme, or work.policy: fixed"
+			case e.Moves && s.WantsNorms(ph.Params):
+				why, hint = "tell the norms of whole pushes", "set another scheme, or work.policy: fixed"
+			case r.Push == PushDelta:
+				why, hint = "push deltas of whole iterations", "set push: gradient, or work.policy: fixed"
+			}
+			if why != "" {
+				w.fatal(policy.node, policy.path, hint, "%s lets workers compute in steps, but under sync[%d] (%s) they %s", e.Name, i, ph.Scheme, why)
+				return
+			}
+		}
+	}
+}

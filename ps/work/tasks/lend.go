@@ -1,0 +1,233 @@
+package tasks
+
+import (
+	"slices"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+)
+
+// Samples are lent in chunks. The owner of an iteration gives a chunk to a helper, which says when it begins it and when
+// it has pushed it. When the owner has computed the rest itself, it recalls what has not begun:
+//
+//	owner                       helper
+//	give(chunk) ──────────────► waits in the queue, or is refused: yours
+//	        ◄────────────────── begun, when its computing begins
+//	        ◄────────────────── done, when its gradients are being pushed
+//	recall(chunk) ────────────► not begun: it forgets the chunk, and answers yours
+//	        ◄────────────────── yours: the owner computes the chunk
+//
+// A recall that crosses begun has no effect: the helper ignores it, and the owner waits for the helper's push. So at any
+// time one worker alone may compute a chunk, and it counts once. If a helper is lost, the owner computes all of its chunks
+// whose push it has not heard of. A push of the helper that had landed by then is the same part of the same iteration, and
+// counts once on the servers.
+const (
+	give   uint8 = iota // compute the samples [Samples, Correct) of my iteration Iter; they are its part Part
+	begun               // I compute part Part of your iteration Iter
+	done                // I push it
+	recall              // give part Part back, if you have not begun it
+	yours               // I do not compute part Part: it is yours
+	firstKind
+)
+
+type chunkState uint8
+
+const (
+	offered  chunkState = iota // the owner has sent give
+	started                    // the helper has begun it
+	recalled                   // the owner has sent recall
+)
+
+// chunk is a range of samples that its owner has given away. Chunk i is part i+1 of the iteration.
+type chunk struct {
+	helper   int32
+	from, to int32
+	state    chunkState
+	isOver   bool // a helper has pushed it, or the owner computes it
+}
+
+// lender is the owner's side for its current iteration, and the helper's side for those of others.
+type lender struct {
+	me, step int32
+	left     bool // the worker has left the run
+
+	iter    int64
+	begun   int32 // samples [0, begun) of the iteration are computed or being computed
+	end     int32 // samples [begun, end) are the worker's own
+	isFixed bool  // the worker's own part is computed
+	chunks  []chunk
+
+	borrowed []borrowed // chunks of others that the worker has not pushed
+	gone     []bool     // per worker: it has left or was lost
+}
+
+type borrowed struct {
+	owner, part int32
+	iter        int64
+	from        int32
+	hasBegun    bool
+}
+
+func newLender(e Env, step int32) lender {
+	return lender{me: e.Me, step: step, iter: -1, end: 0, gone: make([]bool, len(e.Batches))}
+}
+
+// starting begins the worker's next iteration, of so many samples.
+func (l *lender) starting(own core.Task, batch int32, out []core.Order) []core.Order {
+	l.iter, l.begun, l.end, l.isFixed, l.chunks = own.Iter, 0, batch, false, l.chunks[:0]
+	own.Grain = l.step
+	return append(out, core.Order{Kind: core.Assign, Task: own})
+}
+
+// unbegun is the number of samples that can be given away. One sample always stays with its owner.
+func (l *lender) unbegun() int32 {
+	if l.isFixed {
+		return 0
+	}
+	return max(0, l.end-max(1, l.begun))
+}
+
+// hasChunkAt says whether a helper has a chunk of the iteration that is not pushed.
+func (l *lender) hasChunkAt(helper int32) bool {
+	return slices.ContainsFunc(l.chunks, func(c chunk) bool { return c.helper == helper && !c.isOver })
+}
+
+// lend gives the last n samples of the worker's own to a helper.
+func (l *lender) lend(helper, n int32, out []core.Order) []core.Order {
+	c := chunk{helper: helper, from: l.end - n, to: l.end}
+	l.chunks = append(l.chunks, c)
+	l.end = c.from
+	own := core.Task{Owner: l.me, Iter: l.iter, Parts: int32(len(l.chunks)) + 1, To: l.end}
+	return append(out, core.Order{Kind: core.Divide, Task: own}, core.Order{Kind: core.CancelWork, Task: own},
+		tell(helper, give, wire.Header{Owner: l.me, Iter: l.iter, Part: int32(len(l.chunks)), Samples: int64(c.from), Correct: int64(c.to)}))
+}
+
+// tell is a message to another worker.
+func tell(to int32, kind uint8, m wire.Header) core.Order {
+	m.Flags = kind
+	return core.Order{Kind: core.Tell, To: to, Msg: m}
+}
+
+// follow follows an event, before the policy does.
+func (l *lender) follow(ev core.WorkEvent, out []core.Order) []core.Order {
+	switch ev.Kind {
+	case core.Stepped:
+		if l.isOwn(&ev.Task) {
+			l.begun = int32(ev.Samples)
+		}
+	case core.Fixed:
+		if l.isOwn(&ev.Task) {
+			return l.recallAll(out)
+		}
+	case core.Begun:
+		if b := l.find(ev.Task.Owner, ev.Task.Iter, ev.Task.Part); b >= 0 {
+			l.borrowed[b].hasBegun = true
+			return append(out, l.answer(&ev.Task, begun))
+		}
+	case core.Computed:
+		if b := l.find(ev.Task.Owner, ev.Task.Iter, ev.Task.Part); b >= 0 {
+			l.borrowed = slices.Delete(l.borrowed, b, b+1)
+			return append(out, l.answer(&ev.Task, done))
+		}
+	case core.Came:
+		return l.came(&ev.Msg, out)
+	case core.Gone:
+		return l.workerGone(ev.Task.Owner, out)
+	case core.Leaves:
+		l.left = true
+	}
+	return out
+}
+
+// isOwn says whether a task is the first part of the worker's current iteration.
+func (l *lender) isOwn(t *core.Task) bool { return t.Owner == l.me && t.Part == 0 && t.Iter == l.iter }
+
+func (l *lender) answer(t *core.Task, kind uint8) core.Order {
+	return tell(t.Owner, kind, wire.Header{Owner: t.Owner, Iter: t.Iter, Part: t.Part})
+}
+
+func (l *lender) find(owner int32, iter int64, part int32) int {
+	return slices.IndexFunc(l.borrowed, func(b borrowed) bool { return b.owner == owner && b.iter == iter && b.part == part })
+}
+
+// recallAll asks for all chunks that no helper has begun: the worker has nothing else to compute.
+func (l *lender) recallAll(out []core.Order) []core.Order {
+	l.isFixed = true
+	for i := range l.chunks {
+		if c := &l.chunks[i]; c.state == offered && !c.isOver {
+			c.state = recalled
+			out = append(out, tell(c.helper, recall, wire.Header{Owner: l.me, Iter: l.iter, Part: int32(i) + 1}))
+		}
+	}
+	return out
+}
+
+// came handles a message about a chunk. A message about an earlier iteration is late: that iteration is complete.
+func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
+	switch m.Flags {
+	case give:
+		t := core.Task{Owner: m.Owner, Iter: m.Iter, Part: m.Part, From: int32(m.Samples), To: int32(m.Correct), Grain: l.step}
+		if l.left || m.Iter > l.iter { // it has no parameters of that iteration
+			return append(out, l.answer(&t, yours))
+		}
+		l.borrowed = append(l.borrowed, borrowed{owner: t.Owner, part: t.Part, iter: t.Iter, from: t.From})
+		return append(out, core.Order{Kind: core.Assign, Task: t})
+	case recall:
+		b := l.find(m.Owner, m.Iter, m.Part)
+		if b < 0 || l.borrowed[b].hasBegun {
+			return out
+		}
+		t := core.Task{Owner: m.Owner, Iter: m.Iter, Part: m.Part, From: l.borrowed[b].from, To: l.borrowed[b].from}
+		l.borrowed = slices.Delete(l.borrowed, b, b+1)
+		return append(out, core.Order{Kind: core.CancelWork, Task: t}, l.answer(&t, yours))
+	case begun, done, yours:
+		if m.Owner != l.me || m.Iter != l.iter || m.Part < 1 || int(m.Part) > len(l.chunks) {
+			return out
+		}
+		c := &l.chunks[m.Part-1]
+		switch {
+		case c.isOver:
+		case m.Flags == begun:
+			c.state = started
+		case m.Flags == done:
+			c.isOver = true
+		default:
+			return l.takeBack(int(m.Part)-1, out)
+		}
+	}
+	return out
+}
+
+// takeBack makes the worker compute a chunk itself.
+func (l *lender) takeBack(i int, out []core.Order) []core.Order {
+	c := &l.chunks[i]
+	c.isOver = true
+	return append(out, core.Order{Kind: core.Assign, Task: core.Task{Owner: l.me, Iter: l.iter, Part: int32(i) + 1, From: c.from, To: c.to, Grain: l.step}})
+}
+
+// workerGone takes back what a worker has not pushed that has left or was lost.
+func (l *lender) workerGone(w int32, out []core.Order) []core.Order {
+	l.gone[w] = true
+	for i := range l.chunks {
+		if c := &l.chunks[i]; c.helper == w && !c.isOver {
+			out = l.takeBack(i, out)
+		}
+	}
+	for i := len(l.borrowed) - 1; i >= 0; i-- { // nobody waits for them
+		if b := l.borrowed[i]; b.owner == w && !b.hasBegun {
+			l.borrowed = slices.Delete(l.borrowed, i, i+1)
+			out = append(out, core.Order{Kind: core.CancelWork, Task: core.Task{Owner: b.owner, Iter: b.iter, Part: b.part, From: b.from, To: b.from}})
+		}
+	}
+	return out
+}
+
+// progress is how far a worker is in its iteration.
+type progress struct {
+	known bool
+	iter  int64
+	share float64       // of its own part that is begun
+	usual time.Duration // of its iterations so far
+	at    time.Duration
+}

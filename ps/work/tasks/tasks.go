@@ -1,0 +1,55 @@
+// Package tasks holds the policies of the work axis that move or cut the work of an iteration while it is computed. A
+// policy is a pure machine beside its worker's node (core.Work): it is told what its worker computes, and messages of the
+// machines of other workers, and it orders what its worker computes next. All messages between workers are its own.
+//
+// A worker computes in steps of some samples. Between two steps samples can be given to another worker or left out. The
+// owner of an iteration alone decides about its samples, so each sample is computed once (lend.go).
+package tasks
+
+import (
+	"fmt"
+
+	"fluentps/ps/core"
+	"fluentps/ps/work"
+)
+
+// Env is the run, as the policy of one worker sees it.
+type Env struct {
+	Me      int32
+	Batches []int // samples of an iteration, by worker
+}
+
+// policies are the policies of work.All that have steps.
+var policies = map[string]func(s work.Spec, e Env) core.Work{
+	"flexrr":      newFlexRR,
+	"anytime":     newTimed,
+	"dropcompute": newTimed,
+}
+
+// New makes the policy of a worker. It panics if the policy has no steps.
+func New(s work.Spec, e Env) core.Work {
+	make, ok := policies[s.Policy]
+	if !ok {
+		panic(fmt.Sprintf("tasks: policy %q has no steps", s.Policy))
+	}
+	return make(s, e)
+}
+
+// Parts is the largest number of parts of an iteration: the owner's, and one for each sample that is given away.
+func Parts(s work.Spec, batches []int) int {
+	most := 1
+	if e, _ := work.Lookup(s.Policy); e.Moves {
+		for _, b := range batches {
+			most = max(most, b)
+		}
+	}
+	return most
+}
+
+// stepOf is the number of samples of a step, of a batch.
+func stepOf(s work.Spec, batch int) int32 {
+	if s.Micro > 0 {
+		return int32(s.Micro)
+	}
+	return int32(max(1, batch/16))
+}
