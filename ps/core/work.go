@@ -68,7 +68,7 @@ type WorkEvent struct {
 type OrderKind uint8
 
 const (
-	// Compute Task. During Starting it may be a range of the worker's own starting iteration. Otherwise it is an extra
+	// Compute Task; no part a second time. During Starting it may be a range of the worker's own starting iteration. Otherwise it is an extra
 	// task: of the worker's current iteration, or of another worker's.
 	Assign OrderKind = iota
 	// Start no sample of Task from To on. If no sample is left of a task that has not begun, the worker forgets the

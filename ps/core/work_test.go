@@ -24,6 +24,7 @@ type workDriver struct {
 	slots   map[[3]int32][]string // server, shard, slot
 	cut     map[string]bool       // samples that a Cancel has removed
 	givers  []*giver
+	lends   func(me int32) Work // nil: the policies are givers, and a task is computed in one step
 
 	whole, shared, helped, back, cancelled int // counts of iterations and tasks, to see that each kind occurs
 }
@@ -43,6 +44,9 @@ func sampleName(owner int32, iter int64, i int32) string {
 }
 
 func (d *workDriver) policy(me int32) Work {
+	if d.lends != nil {
+		return d.lends(me)
+	}
 	g := &giver{d: d, me: me, gone: make([]bool, d.workers), tasks: map[pushName]int{}}
 	d.givers[me] = g
 	return g
@@ -56,15 +60,19 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 		if len(c.computed[w.me]) == 0 && t.Owner != w.me {
 			c.problem = fmt.Errorf("%s: %v, but it has read no parameters yet", name, e)
 		}
+		if t.Owner == w.me && !w.isInExtra() {
+			c.iters[w.me]++
+			c.computed[w.me] = append(c.computed[w.me], e.Iter)
+		}
+		if d.lends != nil {
+			d.computeInSteps(c, w, name, t)
+			return true
+		}
 		do := &doing{task: t, limit: t.To}
 		if t.To == 0 {
 			do.limit = d.batch
 		}
 		d.doing[w] = do
-		if t.Owner == w.me && !w.isInExtra() {
-			c.iters[w.me]++
-			c.computed[w.me] = append(c.computed[w.me], e.Iter)
-		}
 		line := "compute " + name
 		c.add(pending{line: line, node: w, name: name, in: Input{Kind: Forwarded}, fill: func(in *Input) { in.Msg.Samples = d.computed(w, do) }})
 		for _, p := range slices.Backward(c.plan.Pieces) {
@@ -75,6 +83,10 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 		do := d.doing[w]
 		if t := e.Task(); do == nil || !do.task.same(&t) {
 			c.problem = fmt.Errorf("%s: %v, which is not the current task", name, e)
+			return true
+		}
+		if d.lends != nil {
+			do.limit = min(do.limit, e.Dst)
 			return true
 		}
 		least := max(e.Dst, do.task.From) // some that are beyond are begun

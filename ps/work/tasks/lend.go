@@ -20,8 +20,8 @@ import (
 //
 // A recall that crosses begun has no effect: the helper ignores it, and the owner waits for the helper's push. So at any
 // time one worker alone may compute a chunk, and it counts once. If a helper is lost, the owner computes all of its chunks
-// whose push it has not heard of. A push of the helper that had landed by then is the same part of the same iteration, and
-// counts once on the servers.
+// again, because it does not know which pushes have landed. A push of the helper that had landed is the same part of the same
+// iteration, and counts once on the servers.
 const (
 	give   uint8 = iota // compute the samples [Samples, Correct) of my iteration Iter; they are its part Part
 	begun               // I compute part Part of your iteration Iter
@@ -44,7 +44,8 @@ type chunk struct {
 	helper   int32
 	from, to int32
 	state    chunkState
-	isOver   bool // a helper has pushed it, or the owner computes it
+	isPushed bool // the helper pushes it
+	isBack   bool // the owner computes it
 }
 
 // lender is the owner's side for its current iteration, and the helper's side for those of others.
@@ -90,7 +91,7 @@ func (l *lender) unbegun() int32 {
 
 // hasChunkAt says whether a helper has a chunk of the iteration that is not pushed.
 func (l *lender) hasChunkAt(helper int32) bool {
-	return slices.ContainsFunc(l.chunks, func(c chunk) bool { return c.helper == helper && !c.isOver })
+	return slices.ContainsFunc(l.chunks, func(c chunk) bool { return c.helper == helper && !c.isPushed && !c.isBack })
 }
 
 // lend gives the last n samples of the worker's own to a helper.
@@ -155,7 +156,7 @@ func (l *lender) find(owner int32, iter int64, part int32) int {
 func (l *lender) recallAll(out []core.Order) []core.Order {
 	l.isFixed = true
 	for i := range l.chunks {
-		if c := &l.chunks[i]; c.state == offered && !c.isOver {
+		if c := &l.chunks[i]; c.state == offered && !c.isPushed && !c.isBack {
 			c.state = recalled
 			out = append(out, tell(c.helper, recall, wire.Header{Owner: l.me, Iter: l.iter, Part: int32(i) + 1}))
 		}
@@ -187,11 +188,11 @@ func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
 		}
 		c := &l.chunks[m.Part-1]
 		switch {
-		case c.isOver:
+		case c.isBack || c.isPushed:
 		case m.Flags == begun:
 			c.state = started
 		case m.Flags == done:
-			c.isOver = true
+			c.isPushed = true
 		default:
 			return l.takeBack(int(m.Part)-1, out)
 		}
@@ -202,15 +203,17 @@ func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
 // takeBack makes the worker compute a chunk itself.
 func (l *lender) takeBack(i int, out []core.Order) []core.Order {
 	c := &l.chunks[i]
-	c.isOver = true
+	c.isBack = true
 	return append(out, core.Order{Kind: core.Assign, Task: core.Task{Owner: l.me, Iter: l.iter, Part: int32(i) + 1, From: c.from, To: c.to, Grain: l.step}})
 }
 
-// workerGone takes back what a worker has not pushed that has left or was lost.
+// workerGone takes back what a worker has got that has left or was lost.
 func (l *lender) workerGone(w int32, out []core.Order) []core.Order {
-	l.gone[w] = true
+	if l.gone[w] = true; l.left {
+		return out
+	}
 	for i := range l.chunks {
-		if c := &l.chunks[i]; c.helper == w && !c.isOver {
+		if c := &l.chunks[i]; c.helper == w && !c.isBack {
 			out = l.takeBack(i, out)
 		}
 	}
