@@ -71,7 +71,7 @@ func newSimulation(o Options) (*simulation, error) {
 	if s.hasTasks() {
 		s.check.tasks = newTaskCheck(s)
 	}
-	s.check.rounds = c.InRounds()
+	s.check.rounds, s.check.updates = c.InRounds(), c.Train.Stop.Updates
 	if err := s.makeWorkers(); err != nil {
 		return nil, err
 	}

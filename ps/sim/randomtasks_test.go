@@ -5,11 +5,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"time"
 
 	"fluentps/comm/wire"
+	"fluentps/configs"
 	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/scheme"
+	"fluentps/ps/work"
 )
 
 // sharers are dumb policies that know of each other only by messages. Now and then a sharer gives the end of its batch to another worker,
@@ -268,4 +271,57 @@ func runTasks(t *testing.T, o Options, s *sharers) *Result {
 func wantsNorms(name string, p scheme.Params) bool {
 	e, ok := scheme.Lookup(name)
 	return !ok || e.WantsNorms(p)
+}
+
+// Random clusters and faults under the policies of the configuration.
+func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
+	first, n := seedsFrom(t)
+	if os.Getenv("FLUENTPS_SIM_SEEDS") == "" {
+		n = 400
+	}
+	lost := 0
+	ran, moved, cut := map[string]int{}, map[string]int64{}, map[string]int64{}
+	for k := range n {
+		seed := uint64(first + k)
+		o, _, ok := taskCluster(t, seed)
+		if !ok {
+			continue
+		}
+		o.Axes = build.Axes{}
+		o.Config = withPolicy(o.Config, rand.New(rand.NewPCG(seed, 73)))
+		o.Replay = fmt.Sprintf("FLUENTPS_SIM_FIRST=%d FLUENTPS_SIM_SEEDS=1 go test ./ps/sim -run TestLawsOfTaskPoliciesOverManySeeds", seed)
+		s, err := newSimulation(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.begin()
+		r, err := s.run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := o.Config.Work.Policy
+		lost += r.Lost
+		ran[name]++
+		moved[name] += s.check.tasks.shards[0].merged
+		cut[name] += s.check.tasks.cut
+	}
+	t.Logf("runs %v, parts merged %v, samples left out %v, %d workers lost", ran, moved, cut, lost)
+	for _, name := range work.WithSteps() {
+		e, _ := work.Lookup(name)
+		if n > 100 && (ran[name] < n/8 || e.Moves != (moved[name] > 0) || e.Moves == (cut[name] > 0)) {
+			t.Errorf("%s: %d runs, %d parts moved, %d samples cut", name, ran[name], moved[name], cut[name])
+		}
+	}
+}
+
+// withPolicy is a configuration with a policy that has steps.
+func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
+	of := *c
+	names := work.WithSteps()
+	of.Work.Policy, of.Work.Micro = names[r.IntN(len(names))], r.IntN(4)
+	of.Work.Time = time.Duration(1+r.IntN(6)) * time.Millisecond / 2
+	of.Work.Help.Helpers = 1 + r.IntN(4)
+	of.Work.Help.Ask, of.Work.Help.Behind, of.Work.Help.Left = 0.25+0.75*r.Float64(), 0.3*r.Float64(), 0.3*r.Float64()
+	of.Work.Help.First, of.Work.Help.Next = 0.5*float64(r.IntN(3)), 0.5*r.Float64()+0.01
+	return &of
 }

@@ -20,8 +20,8 @@ import (
 //
 // A recall that crosses begun has no effect: the helper ignores it, and the owner waits for the helper's push. So at any
 // time one worker alone may compute a chunk, and it counts once. If a helper is lost, the owner computes all of its chunks
-// whose push it has not heard of. A push of the helper that had landed by then is the same part of the same iteration, and
-// counts once on the servers.
+// itself: a push whose done it has heard of may be lost, too. A push that had landed is the same part of the same iteration,
+// and counts once on the servers.
 const (
 	give   uint8 = iota // compute the samples [Samples, Correct) of my iteration Iter; they are its part Part
 	begun               // I compute part Part of your iteration Iter
@@ -45,6 +45,7 @@ type chunk struct {
 	from, to int32
 	state    chunkState
 	isOver   bool // a helper has pushed it, or the owner computes it
+	isOwn    bool // the owner computes it
 }
 
 // lender is the owner's side for its current iteration, and the helper's side for those of others.
@@ -202,15 +203,15 @@ func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
 // takeBack makes the worker compute a chunk itself.
 func (l *lender) takeBack(i int, out []core.Order) []core.Order {
 	c := &l.chunks[i]
-	c.isOver = true
+	c.isOver, c.isOwn = true, true
 	return append(out, core.Order{Kind: core.Assign, Task: core.Task{Owner: l.me, Iter: l.iter, Part: int32(i) + 1, From: c.from, To: c.to, Grain: l.step}})
 }
 
-// workerGone takes back what a worker has not pushed that has left or was lost.
+// workerGone takes back the chunks of a worker that has left or was lost, also those that it was pushing: its push may be lost, too.
 func (l *lender) workerGone(w int32, out []core.Order) []core.Order {
 	l.gone[w] = true
 	for i := range l.chunks {
-		if c := &l.chunks[i]; c.helper == w && !c.isOver {
+		if c := &l.chunks[i]; c.helper == w && !c.isOwn && !l.left {
 			out = l.takeBack(i, out)
 		}
 	}
