@@ -300,7 +300,7 @@ func (s *simulation) stuck() string {
 	lines := []string{fmt.Sprintf("liveness: no event is left, but %d nodes are not done", s.undone)}
 	for i := range s.workers {
 		if w := &s.workers[i]; !w.done && !w.dead && len(lines) < linesMax {
-			lines = append(lines, w.node.String())
+			lines = append(lines, w.node.String()+w.tasks.text())
 		}
 	}
 	for i := range s.servers {

@@ -41,6 +41,14 @@ type tasking struct {
 // taken is how many samples of the task were computed.
 func (k *tasking) taken() int64 { return int64(k.next + k.n - k.task.From) }
 
+// text names the task of a worker that is not done; "": there is none.
+func (k *tasking) text() string {
+	if t := &k.task; k.isOn {
+		return fmt.Sprintf(" computes part %d of worker %d's iteration %d, samples %d to %d of [%d, %d)", t.Part, t.Owner, t.Iter, k.next, k.next+k.n, t.From, k.limit)
+	}
+	return ""
+}
+
 // takeAxes makes the policies of the work axis, if there are any. Each is watched by the checker.
 func (s *simulation) takeAxes() error {
 	s.axes = (&build.Run{Config: s.cfg, Roles: s.roles, Axes: s.o.Axes}).AxesInUse()
