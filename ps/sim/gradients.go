@@ -131,7 +131,7 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 		each++
 	}
 	if f.s.hasTasks() {
-		each += 2 // the parameters of the iteration, and pieces that have left and not landed
+		each += 2 // the parameters of the iteration, and pieces of a push that have left and not landed
 		f.grain = make([]float32, p.Arena)
 	}
 	f.most = int64(len(f.coded.wire)) + int64(len(f.grain))*shard.ElemBytes + arena + n*(each*arena+f.s.copyBytes()) // one arena is that of the snapshot under evaluation

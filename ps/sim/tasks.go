@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fluentps/comm/wire"
+	"fluentps/configs"
 	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
@@ -61,8 +62,8 @@ func (s *simulation) takeAxes() error {
 	case s.cfg.DealsBatches() || s.cfg.Local.IsSet() || s.cfg.InRounds():
 		return errors.New("a policy says which samples each worker computes, but their batches or steps are dealt by another policy, or the workers go in rounds; set work.policy: fixed, local.policy: none and baseline: none")
 	}
-	make := s.axes.Work
-	s.axes.Work = func(worker int) core.Work { return s.check.tasks.watch(int32(worker), make(worker)) }
+	policy := s.axes.Work
+	s.axes.Work = func(worker int) core.Work { return s.check.tasks.watch(int32(worker), policy(worker)) }
 	return nil
 }
 
@@ -74,7 +75,7 @@ func (s *simulation) refuseScheme(rule int, ss *core.ShardScheme) error {
 	if !s.hasTasks() {
 		return nil
 	}
-	if r := &s.cfg.Sync[rule]; ss.Shared || ss.Norms && s.axes.Parts > 1 || s.copyOf(rule).Kind != scheme.Pulled || r.Push == "delta" {
+	if r := &s.cfg.Sync[rule]; ss.Shared || ss.Norms && s.axes.Parts > 1 || s.copyOf(rule).Kind != scheme.Pulled || r.Push == configs.PushDelta {
 		return fmt.Errorf("a policy says which samples each worker computes, but scheme %s for %q needs whole pushes; set a scheme without copies, norms and grants that pushes gradients, or work.policy: fixed", r.Scheme, r.Match)
 	}
 	return nil

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -246,5 +247,58 @@ func TestTasksRefuse(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A message arrives after the latency, and cancels the samples behind the step that runs then. All that are left hear of a loss after the
+// latency, once.
+func TestMessagesAndLossesBetweenWorkers(t *testing.T) {
+	o := setting{workers: 3, servers: 1, scheme: "bsp", iterations: 100, set: []string{"train.batch_per_worker=10", "train.stop={updates: 3}", "simulate.network={bandwidth: 0B, latency: 3ms}"}}.options(t)
+	type heard struct {
+		me, of int32
+		kind   core.WorkEventKind
+		at     time.Duration
+	}
+	var got []heard
+	o.Axes.Work = func(worker int) core.Work {
+		return orders(func(ev core.WorkEvent, out []core.Order) []core.Order {
+			me := int32(worker)
+			switch ev.Kind {
+			case core.Starting:
+				own := ev.Task
+				own.Grain = 2
+				out = append(out, core.Order{Kind: core.Assign, Task: own})
+				if me == 1 && own.Iter == 0 {
+					out = append(out, core.Order{Kind: core.Tell, To: 0})
+				}
+			case core.Came:
+				got = append(got, heard{me, ev.Msg.Worker, ev.Kind, ev.At})
+				out = append(out, core.Order{Kind: core.CancelWork, Task: core.Task{Owner: me, Parts: 1}})
+			case core.Gone:
+				got = append(got, heard{me, ev.Task.Owner, ev.Kind, ev.At})
+			}
+			return out
+		})
+	}
+	o.Losses = []Loss{{Worker: 2, At: 8 * time.Millisecond}}
+	o.Iterations = []metrics.Recorder{{Max: 10}, {Max: 10}, {Max: 10}}
+	r, err := Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []heard{{0, 1, core.Came, 9 * time.Millisecond}, {0, 2, core.Gone, 11 * time.Millisecond}, {1, 2, core.Gone, 11 * time.Millisecond}}
+	if len(got) < 3 || !slices.Equal(got[:3], want) {
+		t.Errorf("heard %v, want %v", got, want)
+	}
+	rows := readIterations(t, o.Iterations[:2])
+	// The parameters arrive at 6 ms. At 9 ms the step of samples 2 and 3 runs, which ends at 10 ms.
+	if it := rows[0][0]; it.Samples != 4 || it.Start != 6*time.Millisecond || it.Compute != 4*time.Millisecond {
+		t.Errorf("the first iteration of worker 0 is %+v, want 4 samples from 6 ms on in 4 ms", it)
+	}
+	if it := rows[1][0]; it.Samples != 10 || it.Compute != 10*time.Millisecond {
+		t.Errorf("the first iteration of worker 1 is %+v, want 10 samples in 10 ms", it)
+	}
+	if r.Lost != 1 || r.Summary.Updates != 3 {
+		t.Errorf("%d workers lost, %d updates", r.Lost, r.Summary.Updates)
 	}
 }
