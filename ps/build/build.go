@@ -49,6 +49,9 @@ func (b *Run) axes() Axes {
 	return a
 }
 
+// AxesInUse are the policies that the nodes get.
+func (b *Run) AxesInUse() Axes { return b.axes() }
+
 // HasTasks says whether policies say which samples the workers compute.
 func (b *Run) HasTasks() bool { return b.axes().Work != nil }
 

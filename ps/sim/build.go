@@ -59,13 +59,19 @@ func newSimulation(o Options) (*simulation, error) {
 		s.scheduler = core.NewScheduler(n)
 	}
 	limits := make([][]limit, len(o.Plan.Shards))
+	if err := s.takeAxes(); err != nil {
+		return nil, err
+	}
 	for m := range s.servers {
 		if err := s.makeServer(int32(m), limits); err != nil {
 			return nil, err
 		}
 	}
 	s.check = newChecker(o.Plan, n, limits)
-	s.check.rounds = c.InRounds()
+	if s.hasTasks() {
+		s.check.tasks = newTaskCheck(s)
+	}
+	s.check.rounds, s.check.updates = c.InRounds(), c.Train.Stop.Updates
 	if err := s.makeWorkers(); err != nil {
 		return nil, err
 	}
@@ -124,7 +130,7 @@ func refuse(o *Options) error {
 
 // build returns the builder of nodes and stores, which a real run uses, too.
 func (s *simulation) build() *build.Run {
-	return &build.Run{Config: s.cfg, Plan: s.plan, Roles: s.roles, Rows: s.o.Rows}
+	return &build.Run{Config: s.cfg, Plan: s.plan, Roles: s.roles, Rows: s.o.Rows, Axes: s.axes}
 }
 
 func (s *simulation) makeServer(me int32, limits [][]limit) error {
@@ -140,6 +146,9 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 			return err
 		}
 		limits[id] = limitsOf(phases)
+		if err := s.refuseScheme(s.plan.Shards[id].Rule, &ss); err != nil {
+			return err
+		}
 		bytes := s.plan.Shards[id].Bytes()
 		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
 		if s.copyOf(s.plan.Shards[id].Rule).Kind != scheme.Pulled {
@@ -172,6 +181,7 @@ func (s *simulation) makeWorkers() error {
 		w := &s.workers[i]
 		w.rank = s.roles.Workers[i]
 		w.host = w.rank / c.Simulate.RanksPerHost
+		w.tasks.iter = -1
 		w.node = s.build().Worker(i, 0, nil)
 	}
 	return nil
@@ -206,6 +216,9 @@ func (s *simulation) model() []string {
 	}
 	if s.cfg.InRounds() {
 		lines = append(lines, roundsText(s.cfg))
+	}
+	if s.hasTasks() {
+		lines = append(lines, tasksText(s.axes.Parts))
 	}
 	lines = append(append(lines, faultsText(&s.o, len(s.o.Pauses))), slowLines(s.cfg)...)
 	if p := s.cfg.Payload; p.Lossy() {
@@ -287,7 +300,7 @@ func (s *simulation) stuck() string {
 	lines := []string{fmt.Sprintf("liveness: no event is left, but %d nodes are not done", s.undone)}
 	for i := range s.workers {
 		if w := &s.workers[i]; !w.done && !w.dead && len(lines) < linesMax {
-			lines = append(lines, w.node.String())
+			lines = append(lines, w.node.String()+w.tasks.text())
 		}
 	}
 	for i := range s.servers {

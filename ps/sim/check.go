@@ -28,6 +28,8 @@ type checker struct {
 
 	local     *localCheck // nil: every step is an exchange
 	localMost int64       // samples of a push; 0: no limit
+	tasks     *taskCheck  // nil: every worker computes its own batches
+	updates   int64       // versions that the lead shard may make; 0: no limit
 }
 
 // shardCheck is the state of one shard that the laws depend on.
@@ -120,7 +122,7 @@ func (c *checker) replied(e *core.Effect) {
 	}
 	s.of[w].openPull = -1
 	v := s.v()
-	if lead := e.Msg.Iter - v; s.bound >= 0 && lead > s.bound {
+	if lead := e.Msg.Iter - v; s.bound >= 0 && lead > s.bound && !c.stops(e) {
 		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, but its scheme allows %d", e.Shard, w, e.Msg.Iter, v, lead, s.bound)
 	}
 	if e.Msg.Iter >= s.until {
@@ -133,11 +135,21 @@ func (c *checker) replied(e *core.Effect) {
 	s.of[w].sent = v
 }
 
+// stops says whether a reply of the lead shard stops a worker because all versions of the budget were made. Another shard may have let
+// the worker into an iteration behind them. The lead shard drops its push of that iteration, and lets the worker into none.
+func (c *checker) stops(e *core.Effect) bool {
+	return e.Shard == 0 && e.Msg.Flags&wire.Stop != 0 && c.updates > 0 && c.shards[0].versions == c.updates
+}
+
 // replySent records that a reply no longer reads its version.
 func (c *checker) replySent(shard, buf int32) { c.shards[shard].flying[buf]-- }
 
 // offered checks the header of a push that reached its server.
 func (c *checker) offered(m wire.Header) {
+	if c.tasks != nil {
+		c.partOffered(m)
+		return
+	}
 	s := &c.shards[m.Shard]
 	if k := &s.of[m.Worker]; s.copies != scheme.Pulled && k.landing >= 0 && m.Iter > k.landing {
 		s.ahead[m.Worker] = append(s.ahead[m.Worker], m.Iter)
@@ -156,6 +168,10 @@ func (c *checker) offered(m wire.Header) {
 
 // landed records a piece of a push that has landed in its slot. The last piece advances the worker's clock.
 func (c *checker) landed(shard, w int32) {
+	if c.tasks != nil {
+		c.partLanded(shard, w)
+		return
+	}
 	s := &c.shards[shard]
 	if s.of[w].landing < 0 {
 		c.fail("exactly once: a piece of worker %d for shard %d belongs to no push", w, shard)
@@ -164,18 +180,24 @@ func (c *checker) landed(shard, w int32) {
 	if s.of[w].missing--; s.of[w].missing > 0 {
 		return
 	}
-	old := s.of[w].clock
-	s.of[w].reached = s.of[w].landing + 1
-	s.of[w].clock = max(old, s.of[w].reached)
+	iter := s.of[w].landing
 	s.of[w].landing = -1
 	if next := s.ahead[w]; len(next) > 0 {
 		s.of[w].landing, s.of[w].missing = next[0], s.pieces
 		s.ahead[w] = next[1:]
 	}
-	s.landed++
 	if c.local != nil {
 		c.local.lands(shard, w)
 	}
+	c.wholeLanded(s, w, iter)
+}
+
+// wholeLanded records that an iteration of a worker has landed, which advances its clock.
+func (c *checker) wholeLanded(s *shardCheck, w int32, iter int64) {
+	old := s.of[w].clock
+	s.of[w].reached = iter + 1
+	s.of[w].clock = max(old, s.of[w].reached)
+	s.landed++
 	if !s.of[w].gone && old == s.low && s.of[w].clock > old {
 		s.leaves()
 	}
@@ -214,6 +236,9 @@ func (c *checker) left(shards []int32, w int32) {
 		s.of[w].gone = true
 		s.of[w].landing, s.of[w].openPull = -1, -1
 		delete(s.ahead, w)
+		if c.tasks != nil {
+			c.forgetsParts(id, w)
+		}
 		if s.of[w].clock == s.low {
 			s.leaves()
 		}
@@ -230,6 +255,9 @@ func (c *checker) folded(e *core.Effect) {
 		c.fail("exactly once: shard %d folds iteration %[3]d of worker %[2]d after %[4]d, but its clock is %[5]d", e.Shard, w, iter, s.of[w].folded, s.of[w].clock)
 	}
 	s.of[w].folded = iter
+	if c.tasks != nil {
+		c.partsFolded(e)
+	}
 	s.folds++
 	s.samples += e.Msg.Samples
 	s.last = iter
@@ -257,8 +285,8 @@ func (c *checker) end(s *simulation) {
 	for i := range c.shards {
 		k := &c.shards[i]
 		st := s.servers[s.plan.Shards[i].Server].node.Shard(int32(i))
-		if k.landed != k.folds+st.Stats.Dropped {
-			c.fail("exactly once: shard %d: %d pushes landed, %d were folded and %d dropped", i, k.landed, k.folds, st.Stats.Dropped)
+		if landed := k.landed + c.partsDropped(i); landed != k.folds+st.Stats.Dropped {
+			c.fail("exactly once: shard %d: %d pushes landed, %d were folded and %d dropped", i, landed, k.folds, st.Stats.Dropped)
 		}
 		var reasons int64
 		for _, n := range st.Stats.DroppedFor[scheme.NotDropped+1:] {
@@ -279,6 +307,7 @@ func (c *checker) end(s *simulation) {
 	}
 	c.budget(s)
 	c.localSamples(s)
+	c.tasksEnd(s)
 	if c.sent != c.received+c.lost {
 		c.fail("conservation: %d bytes sent, %d received and %d lost with their workers", c.sent, c.received, c.lost)
 	}

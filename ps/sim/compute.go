@@ -10,6 +10,7 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
+	"fluentps/ps/straggler"
 )
 
 // An iteration computes in stages: forward of each layer from the first to the last, then backward of each layer from the last to
@@ -118,9 +119,13 @@ func (w *worker) before(n *passes, stage int) int64 {
 	return at
 }
 
-// compute starts an iteration.
-func (s *simulation) compute(me int32, iter int64) {
-	w := &s.workers[me]
+// compute starts an iteration, or a task.
+func (s *simulation) compute(me int32, e *core.Effect) {
+	w, iter := &s.workers[me], e.Iter
+	if s.hasTasks() {
+		s.beginTask(me, e.Task())
+		return
+	}
 	if w.steps.steps != nil {
 		s.beginOwn(me, iter)
 		return
@@ -191,6 +196,10 @@ func (s *simulation) computed(me int32, epoch int32) {
 		s.stepped(me)
 		return
 	}
+	if w.tasks.isOn && !w.tasks.isLast {
+		s.grainDone(me)
+		return
+	}
 	w.busy = false
 	w.stage = w.to
 	w.took += s.now - w.from
@@ -214,6 +223,10 @@ func (s *simulation) computed(me int32, epoch int32) {
 		s.proceed(me)
 		return
 	}
+	if w.tasks.isOn {
+		s.taskDone(me)
+		return
+	}
 	w.samples += w.pushed()
 	w.pace.Add(time.Duration(w.took))
 	w.blocked = 0
@@ -223,13 +236,16 @@ func (s *simulation) computed(me int32, epoch int32) {
 // recorded tells of an iteration whose computing is over.
 func (s *simulation) recorded(me int32) {
 	w := &s.workers[me]
+	if w.tasks.isOn && !w.tasks.isOwn {
+		return // it belongs to no iteration of the worker
+	}
 	start, took := time.Duration(s.now-w.took), time.Duration(w.took)
 	if s.o.Computed != nil {
 		s.o.Computed(int(me), w.iter, start, time.Duration(s.now))
 	}
 	if s.o.Iterations != nil {
 		w.rest = [2]time.Duration{}
-		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.iter, Start: start, Compute: took, Injected: took - time.Duration(w.own+w.more), Samples: int(w.pushed())})
+		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.iter, Start: start, Compute: took, Injected: took - time.Duration(w.tasks.own+w.own+w.more), Samples: int(w.pushed())})
 	}
 }
 
@@ -237,7 +253,10 @@ func (s *simulation) recorded(me int32) {
 func (s *simulation) forwarded(me int32) {
 	w := &s.workers[me]
 	head := wire.Header{Samples: w.batch}
-	if w.steps.steps != nil {
+	if w.tasks.isOn {
+		head = w.tasks.sums
+		s.check.tasks.computed(me, head.Samples)
+	} else if w.steps.steps != nil {
 		head = s.reported(me)
 	} else if s.real != nil {
 		r := &s.real.replicas[me]
@@ -252,19 +271,26 @@ func (w *worker) pushed() int64 {
 	if w.steps.steps != nil {
 		return w.steps.done
 	}
+	if w.tasks.isOn {
+		return w.tasks.taken()
+	}
 	return w.batch
 }
 
 // takes is how long an iteration computes, in nanoseconds. own is what its batch costs, or the time of the recorded iteration that it
 // replays. injected is the slowness of faults, which delays the worker between forward and backward, and late that before the iteration.
 func (w *worker) takes(iter int64) (own, injected, late int64) {
-	base := w.cost.of(w.batch)
-	pushing := time.Duration(0)
-	a := w.slow.Within(iter)
+	base, pushing, a := w.amounts(iter)
+	return int64(base), int64(a.Of(base - pushing)), int64(w.slow.Before(iter))
+}
+
+// amounts are the time that the batch of an iteration computes, the part of it that a recorded run spent on pushing, and the slowness.
+func (w *worker) amounts(iter int64) (base, pushing time.Duration, a straggler.Amount) {
+	base, a = w.cost.of(w.batch), w.slow.Within(iter)
 	if r, ok := w.slow.Recorded(iter); ok {
 		base, pushing, a.Least = w.cost.stretched(r, w.batch), r.Push, 0
 	}
-	return int64(base), int64(a.Of(base - pushing)), int64(w.slow.Before(iter))
+	return base, pushing, a
 }
 
 // pause delays the computing of a worker.

@@ -38,9 +38,9 @@ func (f *floats) pushSent(i, me int32) {
 	}
 }
 
-// keeps says whether the worker of a piece may compute on before the piece has landed.
+// keeps says whether the worker of a piece may compute on before the piece has landed, as one that computes for others may.
 func (f *floats) keeps(i int32) bool {
-	return f.s.copyOf(f.s.plan.Shards[f.s.transfers.all[i].shard].Rule).Kind != scheme.Pulled
+	return f.s.hasTasks() || f.s.copyOf(f.s.plan.Shards[f.s.transfers.all[i].shard].Rule).Kind != scheme.Pulled
 }
 
 // pushLeft copies the values of a piece that has left, if its worker may compute on before the piece has landed.

@@ -32,6 +32,7 @@ type floats struct {
 	model  workload.Model // bound to the replica that computes
 	batch  workload.Batch
 	rows   []int32
+	grain  []float32 // arena: the gradients of one grain of a task; nil if there are no tasks
 
 	replicas []replica
 	layers   [][]int32           // by layer: its pieces
@@ -56,6 +57,7 @@ type replica struct {
 	sampler *workload.Sampler
 	augment *workload.Augmenter
 	local   *optim.Delta // nil unless there are deltas
+	ranges  *ranges      // nil unless a policy says which samples the worker computes
 	loss    float64      // of its last iteration
 	correct int
 	flying  int     // pieces of its pushes that have not landed and have values in grads alone; until then grads may not change
@@ -128,7 +130,11 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 	if c.Payload.Residual() {
 		each++
 	}
-	f.most = int64(len(f.coded.wire)) + arena + n*(each*arena+f.s.copyBytes()) // one arena is that of the snapshot under evaluation
+	if f.s.hasTasks() {
+		each += 2 // the parameters of the iteration, and pieces of a push that have left and not landed
+		f.grain = make([]float32, p.Arena)
+	}
+	f.most = int64(len(f.coded.wire)) + int64(len(f.grain))*shard.ElemBytes + arena + n*(each*arena+f.s.copyBytes()) // one arena is that of the snapshot under evaluation
 	for i := range p.Shards {
 		rule := &c.Sync[p.Shards[i].Rule]
 		slots, means, err := core.Most(rule.InTurn(), int(n))
@@ -136,6 +142,9 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 			return 0, err
 		}
 		vectors := n + 2 + int64(slots) + 1 + int64(means)
+		if f.s.axes.Parts > 1 {
+			vectors += n // parts in flight
+		}
 		if c.Optimized(&p.Shards[i]) {
 			vectors += int64(outer.Rule.State())
 		}
@@ -175,6 +184,9 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	w.augment = workload.NewAugmenter(c.Data.Augment, f.set.Image, c.Seed, i)
 	if len(f.deltas) > 0 {
 		w.local = optim.NewDelta(n, update)
+	}
+	if f.s.hasTasks() {
+		w.ranges = f.newRanges()
 	}
 	return nil
 }
@@ -239,6 +251,8 @@ func (f *floats) obey(e *core.Effect) {
 		if e.Shard == 0 {
 			f.view.folded(e.Msg)
 		}
+	case core.Merge:
+		optim.AddDelta(st.slots[e.Dst], st.slots[e.Slot], 1)
 	case core.Commit:
 		st.math.After(float64(e.Before) / float64(f.s.cfg.Batch(len(f.s.workers))))
 		st.math.Commit(st.vector(st.bufs, e.Dst), st.bufs[e.Src], e.Clock, e.Scale, e.Weight)

@@ -195,6 +195,8 @@ func TestSameBitsAsARun(t *testing.T) {
 		"pslite, tensors":          {"baseline=pslite", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
 		"pslite, lists":            {"baseline={name: pslite, keys: list}", "shards.slice=even", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
 		"pslite, scalars":          {"baseline={name: pslite, keys: scalar}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"dropcompute, all steps":   {"work={policy: dropcompute, time: 1h, micro: 3}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"anytime, one step":        {"work={policy: anytime, time: 1ns, micro: 3}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "train.optimizer={name: adam, lr: 0.01}"},
 		"every 24 samples, online": {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
 	} {
 		if underRace && strings.HasSuffix(name, "statistics") {

@@ -14,6 +14,7 @@ const (
 	evLost                      // node: a worker dies
 	evDeath                     // node: a server learns of a death, with the message in slot arg
 	evJoin                      // node: a worker rejoins
+	evPeerLost                  // node: a worker learns of the death of worker arg
 	evPause                     // node: a worker pauses; arg is the index of the pause
 	evAlarm                     // node: a server's alarm for shard arg
 	evAhead                     // node: a server has staged the push of the transfer in slot arg, which arrived earlier

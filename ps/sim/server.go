@@ -179,6 +179,10 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 				s.check.folded(e)
 				t.seen = append(t.seen, e.Msg.Version)
 			}
+		case core.Merge:
+			hold()
+			work += t.fold
+			s.check.merged(e)
 		case core.Commit:
 			hold()
 			work += t.commit

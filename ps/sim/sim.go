@@ -16,6 +16,7 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/configs"
+	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
@@ -33,6 +34,7 @@ type Options struct {
 	Gradients  *Gradients     // nil: timing mode
 	Traces     configs.Traces // of the faults that replay a run
 	Record     work.Record    // what was measured in a run whose batches come again; nil: none is replayed
+	Axes       build.Axes     // policies that are not those of the configuration; tests have some
 	CheckEvery int64          // node steps between two checks of a node's invariants; 0: only at the end
 	Replay     string         // the command that repeats this run, for the report of a failure
 
@@ -129,6 +131,7 @@ type simulation struct {
 	dealer    *work.Coordinator // nil: batches never change
 	changes   []metrics.Change
 	fragments *shard.Fragments // nil: all shards are exchanged together
+	axes      build.Axes       // policies that say which samples the workers compute, watched by the checker
 }
 
 // transfer is the bytes of a message in flight: a piece of a push, a whole reply, a piece of a reply, or the keys of a pull.
@@ -168,7 +171,7 @@ func (s *simulation) run() (res *Result, err error) {
 		if !s.next() {
 			return nil, s.failure(s.stuck())
 		}
-		if s.check.broken != "" {
+		if s.check.hasFailed() {
 			return nil, s.failure(s.check.broken)
 		}
 	}
@@ -232,6 +235,8 @@ func (s *simulation) next() bool {
 		s.measured(ev.node, ev.arg == 1)
 	case evDealt:
 		s.takesBatch(ev.node, work.Answer(ev.arg))
+	case evPeerLost:
+		s.peerLost(ev.node, ev.arg)
 	case evPause:
 		s.pause(ev.node, s.o.Pauses[ev.arg])
 	case evSent:
@@ -261,8 +266,10 @@ func (s *simulation) arrived(ev event) {
 		s.serve(ev)
 		return
 	}
-	s.messages.take(ev.arg)
-	s.deliver(ev.node, m.head)
+	head := s.messages.take(ev.arg).head
+	if !s.workers[ev.node].dead { // else it is a message of another worker
+		s.deliver(ev.node, head)
+	}
 }
 
 // deliver gives a worker a message.

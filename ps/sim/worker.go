@@ -29,6 +29,7 @@ type worker struct {
 	computing
 	dealt    dealt
 	steps    ownSteps
+	tasks    tasking
 	spans    metrics.Spans
 	pace     metrics.Pace
 	waitFrom int64 // since when it has not computed
@@ -75,7 +76,11 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 				s.real.obeyWorker(me, e)
 			}
 		case core.Compute:
-			s.compute(me, e.Iter)
+			s.compute(me, e)
+		case core.Cancel:
+			s.cancel(me, e)
+		case core.SendWorker:
+			s.control(e.To, message{e.Msg, w.life}, w.host == s.workers[e.To].host)
 		case core.Done:
 			if !w.busy {
 				s.waited(w)
@@ -88,6 +93,9 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 	}
 	if w.stalled {
 		s.proceed(me)
+	}
+	if w.tasks.mustCut {
+		s.cutGrain(me)
 	}
 	if w.steps.waiting || w.steps.voting {
 		s.hasAnswers(me)
@@ -134,6 +142,7 @@ func (s *simulation) lose(me int32) {
 	s.undone--
 	s.lost++
 	s.leavesWork(me)
+	s.loseTasks(me)
 	for m := range s.servers {
 		left := message{head: wire.Header{Kind: wire.Left, Worker: me, Clock: int64(w.life)}, life: w.life}
 		s.q.after(s.now, s.latency, evDeath, int32(len(s.workers)+m), s.messages.put(left))

@@ -1,0 +1,66 @@
+package runtime
+
+import (
+	"testing"
+
+	"fluentps/kernels/cpu"
+	"fluentps/ps/core"
+	"fluentps/ps/layout"
+	"fluentps/ps/sim"
+	"fluentps/ps/station"
+	"fluentps/ps/workload"
+)
+
+// A run in which a worker computes a part of another's batches, two samples at a time, has the bits of the same run in virtual
+// time: a sum of two parts is the same in both orders.
+func TestTasksHaveTheBitsOfASimulatedRun(t *testing.T) {
+	for name, set := range map[string][]string{
+		"softmax":             nil,
+		"mlp, by layer":       {"model={name: mlp, layers: [6]}", "shards.slice=layer"},
+		"colocate, momentum":  {"cluster.placement=colocate"},
+		"adam, bfloat16":      {"train.optimizer={name: adam, lr: 0.01}", "payload={push: bfloat16, pull: bfloat16}"},
+		"overlapping batches": {"train.batch_per_worker=null", "train.batch_global=33", "data.partition=overlap_reshuffle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := load(t, append(set, withoutMemory, "evaluate.every_epochs=0")...)
+			c.Simulate.Workers = 4
+			axes := func(helped *[4]int) station.Axes {
+				return station.Axes{Parts: 2, Work: func(worker int) core.Work { return &lender{me: int32(worker), helped: &helped[worker]} }}
+			}
+			ranks := c.Simulate.Workers
+			if c.Cluster.Placement != "colocate" {
+				ranks += c.Cluster.Servers
+			}
+			res, errs := world(t, c, ranks, func(o *Options) { o.axes = axes(new([4]int)) })
+			for i, err := range errs {
+				if err != nil {
+					t.Fatalf("rank %d: %v", i, err)
+				}
+			}
+			data, err := cached(layout.DataSpec(c))
+			if err != nil {
+				t.Fatal(err)
+			}
+			model, err := workload.NewModel(c.ModelSpec(), data.Samples(), cpu.New(1), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := layout.Plan(c, workload.Params(model), c.Cluster.Servers, layout.Link{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var helped [4]int
+			got, err := sim.Run(sim.Options{Config: c, Plan: plan, Rows: data.Train.Rows(), CheckEvery: 16, Gradients: &sim.Gradients{Set: data, Device: cpu.New(1)}, Axes: axes(&helped)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := res[0].Summary
+			if g := got.Summary; g.ParametersSHA256 != want.ParametersSHA256 || g.Samples != want.Samples || *g.TrainLoss != *want.TrainLoss {
+				t.Errorf("simulated %.12s after %d samples with train loss %v, the run %.12s, %d, %v", g.ParametersSHA256, g.Samples, *g.TrainLoss, want.ParametersSHA256, want.Samples, *want.TrainLoss)
+			}
+			if helped[1] != 30 || want.Iterations != 30 {
+				t.Errorf("worker 1 helped %d times in %d iterations, want 30", helped[1], want.Iterations)
+			}
+		})
+	}
+}

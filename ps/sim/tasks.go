@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"fluentps/comm/wire"
+	"fluentps/configs"
+	"fluentps/ps/build"
+	"fluentps/ps/core"
+	"fluentps/ps/metrics"
+	"fluentps/ps/scheme"
+)
+
+// Runs with a policy that says which samples a worker computes (ps/core/work.go). A task is computed in grains of samples, as in
+// ps/train/work.go. All grains but the last are one event each; the last one has the stages of compute.go, and hands the sums over.
+//
+//	a grain begins   StepBegun: the policy may cancel the samples behind it
+//	the last one     forward ─ Forwarded ─ backward ─ PieceReady of all pieces ─ TaskDone
+//
+// A grain of n samples costs n/b of what an iteration of its worker costs, whose own batch has b samples: so the grains of a batch cost
+// what the batch costs, and the fixed part of the cost model makes no small grain expensive. Slowness of faults is that of the worker
+// that computes, in its own iteration, and is spread in the same way. A message between workers costs latency only, and to merge a part
+// costs a server what a fold costs. If a worker is lost, the other workers hear of it when the servers do.
+
+// tasking is the task of a worker.
+type tasking struct {
+	task    core.Task
+	iter    int64 // the worker's own iteration that began last; -1: none
+	isOwn   bool  // the task is the worker's first one of its own iteration
+	isOn    bool  // the task is not done
+	mustCut bool  // no grain has begun
+	isLast  bool  // the current grain is the last one
+	next, n int32 // first sample of the current grain, and number of its samples
+	limit   int32 // end of the task: the first sample that is not computed
+	began   int64 // when the first grain began
+	own     int64 // time of the grains before the last one, without slowness
+	sums    wire.Header
+}
+
+// taken is how many samples of the task were computed.
+func (k *tasking) taken() int64 { return int64(k.next + k.n - k.task.From) }
+
+// text names the task of a worker that is not done; "": there is none.
+func (k *tasking) text() string {
+	if t := &k.task; k.isOn {
+		return fmt.Sprintf(" computes part %d of worker %d's iteration %d, samples %d to %d of [%d, %d)", t.Part, t.Owner, t.Iter, k.next, k.next+k.n, t.From, k.limit)
+	}
+	return ""
+}
+
+// takeAxes makes the policies of the work axis, if there are any. Each is watched by the checker.
+func (s *simulation) takeAxes() error {
+	s.axes = (&build.Run{Config: s.cfg, Roles: s.roles, Axes: s.o.Axes}).AxesInUse()
+	if s.axes.Work == nil {
+		return nil
+	}
+	switch {
+	case len(s.o.Joins) > 0:
+		return errors.New("a policy says which samples each worker computes (work.policy), and knows no worker that comes back; leave --join out, or set work.policy: fixed")
+	case s.cfg.DealsBatches() || s.cfg.Local.IsSet() || s.cfg.InRounds():
+		return errors.New("a policy says which samples each worker computes, but their batches or steps are dealt by another policy, or the workers go in rounds; set work.policy: fixed, local.policy: none and baseline: none")
+	}
+	policy := s.axes.Work
+	s.axes.Work = func(worker int) core.Work { return s.check.tasks.watch(int32(worker), policy(worker)) }
+	return nil
+}
+
+// hasTasks says whether policies say which samples the workers compute.
+func (s *simulation) hasTasks() bool { return s.axes.Work != nil }
+
+// refuseScheme fails for a scheme that does not go with pushes that are parts.
+func (s *simulation) refuseScheme(rule int, ss *core.ShardScheme) error {
+	if !s.hasTasks() {
+		return nil
+	}
+	if r := &s.cfg.Sync[rule]; ss.Shared || ss.Norms && s.axes.Parts > 1 || s.copyOf(rule).Kind != scheme.Pulled || r.Push == configs.PushDelta {
+		return fmt.Errorf("a policy says which samples each worker computes, but scheme %s for %q needs whole pushes; set a scheme without copies, norms and grants that pushes gradients, or work.policy: fixed", r.Scheme, r.Match)
+	}
+	return nil
+}
+
+// tasksText describes the model of tasks.
+func tasksText(parts int) string {
+	text := "tasks    a step of n samples costs n/b of an iteration with a batch of b"
+	if parts > 1 {
+		text += "; messages between workers cost latency, and to merge a part costs what a fold costs"
+	}
+	return text
+}
+
+// beginTask begins a task that the node has ordered.
+func (s *simulation) beginTask(me int32, t core.Task) {
+	w := &s.workers[me]
+	k := &w.tasks
+	*k = tasking{task: t, iter: k.iter, isOn: true, mustCut: true, next: t.From, limit: t.To}
+	if t.To == 0 {
+		k.limit = int32(s.workers[t.Owner].batch)
+	}
+	w.took = 0
+	if k.isOwn = t.Owner == me && t.Iter != k.iter; !k.isOwn {
+		return
+	}
+	k.iter, w.iter = t.Iter, t.Iter
+	s.started(me, t.Iter)
+	if s.real != nil {
+		s.real.beginRanges(me)
+	}
+}
+
+// cancel shortens the task of a worker. The samples of grains that have begun stay.
+func (s *simulation) cancel(me int32, e *core.Effect) {
+	k := &s.workers[me].tasks
+	if t := e.Task(); !k.isOn || t.Owner != k.task.Owner || t.Iter != k.task.Iter || t.Part != k.task.Part {
+		s.check.fail("worker %d: samples of task %+v are cancelled while it computes %+v", me, t, k.task)
+	}
+	k.limit = min(k.limit, e.Dst)
+}
+
+// cutGrain begins the next grain of a task.
+func (s *simulation) cutGrain(me int32) {
+	w := &s.workers[me]
+	k := &w.tasks
+	isFirst := k.mustCut
+	k.mustCut = false
+	if isFirst {
+		s.waited(w)
+		k.began = s.now
+	}
+	batch := int32(s.workers[k.task.Owner].batch)
+	end := min(batch, k.limit)
+	if k.task.Until > 0 && !isFirst && s.now-k.began > int64(k.task.Until) {
+		end = k.next
+		s.check.tasks.endsInTime(me)
+	}
+	grain := k.task.Grain
+	if grain <= 0 {
+		grain = batch
+	}
+	k.n = max(0, min(grain, end-k.next))
+	s.stepWorker(me, core.Input{Kind: core.StepBegun, Msg: wire.Header{Samples: int64(k.next + k.n)}})
+	end = min(end, k.limit) // the policy may have given samples away, but none of this grain
+	k.isLast = k.next+k.n >= end
+	own, injected, late := w.takesGrain(k.iter, int64(k.n), k.isOwn && isFirst)
+	k.sums.Samples += int64(k.n)
+	if s.real != nil {
+		s.real.computeGrain(me, isFirst)
+	}
+	if k.isLast {
+		w.stage, w.own, w.injected, w.late, w.more = 0, own, injected, late, 0
+		w.stalled, w.read, w.waitFrom = true, true, s.now
+		s.proceed(me)
+		return
+	}
+	k.own += own
+	w.busy = true
+	w.epoch++
+	w.from, w.until = s.now, max(s.now, w.resume)+own+injected+late
+	s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
+}
+
+// grainDone ends a grain that is not the last one.
+func (s *simulation) grainDone(me int32) {
+	w := &s.workers[me]
+	w.busy = false
+	w.took += s.now - w.from
+	w.spans.Add(metrics.Compute, time.Duration(s.now-w.from))
+	w.waitFrom = s.now
+	w.tasks.next += w.tasks.n
+	s.cutGrain(me)
+}
+
+// takesGrain is how long a grain of n samples computes in the worker's own iteration, in nanoseconds; own, injected and late are those
+// of takes.
+func (w *worker) takesGrain(iter, n int64, isFirst bool) (own, injected, late int64) {
+	share := float64(n) / float64(w.batch)
+	base, pushing, a := w.amounts(iter)
+	base, pushing = time.Duration(share*float64(base)), time.Duration(share*float64(pushing))
+	if isFirst {
+		late = int64(w.slow.Before(iter))
+	}
+	return int64(base), int64(a.Part(share).Of(base - pushing)), late
+}
+
+// taskDone ends the task of a worker: all its pieces were handed over.
+func (s *simulation) taskDone(me int32) {
+	w := &s.workers[me]
+	k := &w.tasks
+	w.samples += k.taken()
+	w.pace.Add(time.Duration(w.took))
+	if k.isOwn {
+		w.blocked = 0
+	}
+	k.isOn = false
+	s.stepWorker(me, core.Input{Kind: core.TaskDone})
+}
+
+// loseTasks tells the other workers of a loss.
+func (s *simulation) loseTasks(me int32) {
+	if !s.hasTasks() {
+		return
+	}
+	s.workers[me].tasks.isOn = false
+	s.check.tasks.lost(me)
+	for to := range s.workers {
+		if int32(to) != me {
+			s.q.after(s.now, s.latency, evPeerLost, int32(to), me)
+		}
+	}
+}
+
+// peerLost tells a worker that another one was lost.
+func (s *simulation) peerLost(me, lost int32) {
+	if !s.workers[me].dead {
+		s.stepWorker(me, core.Input{Kind: core.Arrived, Msg: wire.Header{Kind: wire.Peer, Flags: wire.Gone, Worker: lost}})
+	}
+}
