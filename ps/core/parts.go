@@ -156,3 +156,17 @@ func (sh *ownShard) checkParts(used map[int32]bool) (slots int, err error) {
 	}
 	return slots, nil
 }
+
+// Parts says which parts of a worker's oldest iteration that is not complete have landed at a shard; "" if none has.
+func (s *Server) Parts(shard, owner int32) string {
+	sh := s.shards[shard]
+	if sh.parts == nil || len(sh.parts[owner]) == 0 {
+		return ""
+	}
+	a := sh.parts[owner][0]
+	of := "an unknown number, which its own part tells"
+	if n := a.sum.head.Parts; n > 0 {
+		of = fmt.Sprint(n)
+	}
+	return fmt.Sprintf("parts %v of %s of its iteration %d have landed", slices.Sorted(slices.Values(a.have)), of, a.sum.head.Iter)
+}

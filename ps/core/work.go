@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"fluentps/comm/wire"
@@ -333,4 +334,26 @@ func (w *Worker) checkWork() error {
 		}
 	}
 	return nil
+}
+
+// Tasks says which tasks the worker has, beside its own iteration, and what its policy says of those that others have; "" if none.
+func (w *Worker) Tasks() string {
+	if w.work == nil {
+		return ""
+	}
+	var parts []string
+	for _, t := range w.work.queue {
+		parts = append(parts, fmt.Sprintf("it has yet to compute part %d of iteration %d of worker %d", t.Part, t.Iter, t.Owner))
+	}
+	for _, o := range w.work.owed {
+		parts = append(parts, fmt.Sprintf("shard %d has not acknowledged part %d of iteration %d of worker %d", o.shard, o.task.Part, o.task.Iter, o.task.Owner))
+	}
+	if s, ok := w.work.policy.(fmt.Stringer); ok && s.String() != "" {
+		parts = append(parts, s.String())
+	}
+	const shown = 8
+	if n := len(parts); n > shown {
+		parts = append(parts[:shown], fmt.Sprintf("and %d more", n-shown))
+	}
+	return strings.Join(parts, "; ")
 }

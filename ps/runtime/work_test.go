@@ -152,3 +152,28 @@ func TestWorkIsCancelled(t *testing.T) {
 		})
 	}
 }
+
+// A stall report says which parts of a slow worker's iteration others have computed.
+func TestAStallOfMovedWorkIsExplained(t *testing.T) {
+	c := load(t, "work.policy=flexrr", "faults=[{worker: 2, slow: {sleep: 30s}}]", "stall={warn: 100ms, abort: 1h}")
+	mustStall(t, "aaaaaa", c, `waits for worker 2 .*; of worker 2 parts \[1.*\] of an unknown number, which its own part tells of its iteration 0 have landed`)
+}
+
+// Under FlexRR a slow worker's helpers compute samples of its batch, and a run ends with the parameters of a run without it, except for the
+// order in which gradients are added.
+func TestFlexRRMovesWork(t *testing.T) {
+	for _, placement := range []string{"spread", "colocate"} {
+		t.Run(placement, func(t *testing.T) {
+			set := []string{"cluster={servers: 2, placement: " + placement + "}", withoutMemory, "faults=[{worker: 1, slow: {sleep: 40ms}}]", "train.stop={updates: 6}"}
+			ranks := map[string]int{"spread": 6, "colocate": 4}[placement]
+			plain := mustTrain(t, load(t, set...), ranks)
+			moved := mustTrain(t, load(t, append(set, "work={policy: flexrr, micro: 1}")...), ranks)
+			if moved.Summary.Samples != plain.Summary.Samples || moved.Summary.Iterations != plain.Summary.Iterations {
+				t.Errorf("%d samples in %d iterations, want %d in %d", moved.Summary.Samples, moved.Summary.Iterations, plain.Summary.Samples, plain.Summary.Iterations)
+			}
+			if d := distance(plain.Parameters, moved.Parameters); d == 0 || d > 1e-5 {
+				t.Errorf("a parameter is off by %g, want a little: sums are added up in another order", d)
+			}
+		})
+	}
+}

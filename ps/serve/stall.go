@@ -23,6 +23,11 @@ func (s *Side) explain(silent time.Duration) string {
 			text += fmt.Sprintf(" worker %d (%s)", w, s.station.Net.Place(s.station.Roles.Workers[w]))
 		}
 		text += fmt.Sprintf(": no push of iteration %d", clock)
+		for _, w := range slowest[:min(4, len(slowest))] {
+			if parts := s.node.Parts(id, w); parts != "" {
+				text += fmt.Sprintf("; of worker %d %s", w, parts)
+			}
+		}
 	}
 	return text
 }

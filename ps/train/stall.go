@@ -46,6 +46,9 @@ func (w *Side) explainWait(waited time.Duration) string {
 	if w.node.AtBarrier() {
 		text += "; the other workers at the barrier of rank 0"
 	}
+	if tasks := w.node.Tasks(); tasks != "" {
+		text += "; " + tasks
+	}
 	missing := w.node.Missing()
 	for i, id := range missing {
 		if i == 4 {

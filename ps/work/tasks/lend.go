@@ -1,7 +1,9 @@
 package tasks
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"fluentps/comm/wire"
@@ -224,6 +226,17 @@ func (l *lender) workerGone(w int32, out []core.Order) []core.Order {
 		}
 	}
 	return out
+}
+
+// String says who has the chunks of the worker's iteration that were not pushed; "" if none has.
+func (l *lender) String() string {
+	var parts []string
+	for i := range l.chunks {
+		if c := &l.chunks[i]; !c.isPushed && !c.isBack {
+			parts = append(parts, fmt.Sprintf("worker %d has samples %d to %d of its iteration %d (%s)", c.helper, c.from, c.to-1, l.iter, [...]string{"not begun", "begun", "recalled"}[c.state]))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // progress is how far a worker is in its iteration.
