@@ -270,7 +270,10 @@ func (w *Worker) cancel(t Task, out []Effect) []Effect {
 	k := w.work
 	if i := slices.IndexFunc(k.queue, func(q Task) bool { return q.same(&t) }); i >= 0 {
 		q := &k.queue[i]
-		if q.To = t.To; q.To <= q.From {
+		if q.To == 0 || t.To < q.To {
+			q.To = t.To
+		}
+		if q.To <= q.From {
 			k.queue = slices.Delete(k.queue, i, i+1)
 		}
 		return out
