@@ -22,6 +22,8 @@ type Spec struct {
 
 	Micro int           `yaml:"micro" min:"0" max:"1e9" when:"policy=@works with steps" doc:"samples of a step (a micro-batch): tasks are moved, and computing ends, between two steps; 0: a sixteenth of the batch, at least 1"`
 	Time  time.Duration `yaml:"time" min:"0" max:"1e6" when:"policy=anytime,dropcompute" doc:"how long a worker computes in an iteration: it begins no step later, except the first; dropcompute, 0: measured in the first profile iterations"`
+	Alpha float64       `yaml:"alpha" min:"0" max:"1e3" when:"policy=epsp" doc:"a worker is a straggler if it is projected to take longer than the median of all by more than this share"`
+	Rate  float64       `yaml:"rate" above:"0" max:"1" when:"policy=epsp" doc:"share of the newest iteration in a worker's measured speed"`
 	Help  Help          `yaml:"help"`
 }
 
@@ -35,9 +37,10 @@ type Help struct {
 	Next    float64 `yaml:"next" above:"0" max:"1" when:"policy=flexrr" doc:"share of the batch that a helper gets each time that it has finished what it got"`
 }
 
-// Defaults are R2SP's profile, and the hysteresis of our reconstruction [R]; FlexRR's thresholds [T] and chunks [M].
+// Defaults are R2SP's profile, and the hysteresis of our reconstruction [R]; EPSP's numbers [R];
+// FlexRR's thresholds [T] and chunks [M].
 func Defaults() Spec {
-	return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3,
+	return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3, Alpha: 0.2, Rate: 0.3,
 		Help: Help{Helpers: 2, Ask: 0.75, Behind: 0.2, Left: 0.05, First: 0.025, Next: 0.05}}
 }
 

@@ -48,7 +48,7 @@ func (p *flexRR) Step(ev core.WorkEvent, out []core.Order) []core.Order {
 	if ev.Kind == core.Starting {
 		clear(p.given)
 		p.isTold, p.began = false, ev.At
-		return p.starting(ev.Task, p.batch, out)
+		return p.starting(ev.Task, p.batch, nil, out)
 	}
 	out = p.follow(ev, out)
 	switch ev.Kind {

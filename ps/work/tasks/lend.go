@@ -61,6 +61,8 @@ type lender struct {
 	isFixed bool  // the worker's own part is computed
 	chunks  []chunk
 
+	keeps func(*chunk) bool // a helper keeps this chunk that it has not begun when the owner is done; nil: it returns all
+
 	borrowed []borrowed // chunks of others that the worker has not pushed
 	gone     []bool     // per worker: it has left or was lost
 }
@@ -76,11 +78,28 @@ func newLender(e Env, step int32) lender {
 	return lender{me: e.Me, step: step, iter: -1, end: 0, gone: make([]bool, len(e.Batches))}
 }
 
-// starting begins the worker's next iteration, of so many samples.
-func (l *lender) starting(own core.Task, batch int32, out []core.Order) []core.Order {
+// loan is a number of samples for a helper.
+type loan struct{ helper, n int32 }
+
+// starting begins the worker's next iteration, of so many samples, of which it lends some at once.
+func (l *lender) starting(own core.Task, batch int32, loans []loan, out []core.Order) []core.Order {
 	l.iter, l.begun, l.end, l.isFixed, l.chunks = own.Iter, 0, batch, false, l.chunks[:0]
+	for _, q := range loans {
+		out = append(out, l.cut(q.helper, q.n))
+	}
 	own.Grain = l.step
+	if len(loans) > 0 {
+		own.Parts, own.To = int32(len(loans))+1, l.end
+	}
 	return append(out, core.Order{Kind: core.Assign, Task: own})
+}
+
+// cut makes a chunk of the last n samples of the worker's own, and the message that gives it to a helper.
+func (l *lender) cut(helper, n int32) core.Order {
+	c := chunk{helper: helper, from: l.end - n, to: l.end}
+	l.chunks = append(l.chunks, c)
+	l.end = c.from
+	return tell(helper, give, wire.Header{Owner: l.me, Iter: l.iter, Part: int32(len(l.chunks)), Samples: int64(c.from), Correct: int64(c.to)})
 }
 
 // unbegun is the number of samples that can be given away. One sample always stays with its owner.
@@ -98,12 +117,9 @@ func (l *lender) hasChunkAt(helper int32) bool {
 
 // lend gives the last n samples of the worker's own to a helper.
 func (l *lender) lend(helper, n int32, out []core.Order) []core.Order {
-	c := chunk{helper: helper, from: l.end - n, to: l.end}
-	l.chunks = append(l.chunks, c)
-	l.end = c.from
+	message := l.cut(helper, n)
 	own := core.Task{Owner: l.me, Iter: l.iter, Parts: int32(len(l.chunks)) + 1, To: l.end}
-	return append(out, core.Order{Kind: core.Divide, Task: own}, core.Order{Kind: core.CancelWork, Task: own},
-		tell(helper, give, wire.Header{Owner: l.me, Iter: l.iter, Part: int32(len(l.chunks)), Samples: int64(c.from), Correct: int64(c.to)}))
+	return append(out, core.Order{Kind: core.Divide, Task: own}, core.Order{Kind: core.CancelWork, Task: own}, message)
 }
 
 // tell is a message to another worker.
@@ -121,6 +137,7 @@ func (l *lender) follow(ev core.WorkEvent, out []core.Order) []core.Order {
 		}
 	case core.Fixed:
 		if l.isOwn(&ev.Task) {
+			l.isFixed = true
 			return l.recallAll(out)
 		}
 	case core.Begun:
@@ -154,11 +171,10 @@ func (l *lender) find(owner int32, iter int64, part int32) int {
 	return slices.IndexFunc(l.borrowed, func(b borrowed) bool { return b.owner == owner && b.iter == iter && b.part == part })
 }
 
-// recallAll asks for all chunks that no helper has begun: the worker has nothing else to compute.
+// recallAll asks for the chunks that no helper has begun: the worker has nothing else to compute.
 func (l *lender) recallAll(out []core.Order) []core.Order {
-	l.isFixed = true
 	for i := range l.chunks {
-		if c := &l.chunks[i]; c.state == offered && !c.isPushed && !c.isBack {
+		if c := &l.chunks[i]; c.state == offered && !c.isPushed && !c.isBack && (l.keeps == nil || !l.keeps(c)) {
 			c.state = recalled
 			out = append(out, tell(c.helper, recall, wire.Header{Owner: l.me, Iter: l.iter, Part: int32(i) + 1}))
 		}

@@ -22,6 +22,7 @@ type Env struct {
 // policies are the policies of work.All that have steps.
 var policies = map[string]func(s work.Spec, e Env) core.Work{
 	"flexrr":      newFlexRR,
+	"epsp":        newEPSP,
 	"anytime":     newTimed,
 	"dropcompute": newTimed,
 }
