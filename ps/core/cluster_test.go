@@ -196,6 +196,9 @@ func (c *cluster) prepared(w *Worker) *Worker {
 	}
 	if c.work != nil {
 		w.SetWork(c.work.policy(w.me), len(c.workers))
+		if c.work.owners != nil {
+			w.PullAhead()
+		}
 	}
 	if c.due != nil {
 		w.SetDue(c.due, c.turnsBefore(w.iter+1))

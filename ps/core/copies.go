@@ -90,8 +90,8 @@ func (w *Worker) kind(s int32) scheme.Copies {
 // refreshShard is called when the send policy has released the push of a shard, so that its parameters are read no more
 // in this iteration.
 func (w *Worker) refreshShard(s int32, out []Effect) []Effect {
-	if w.round != nil {
-		return out // in rounds the pull follows the barrier
+	if w.round != nil || w.pullsAhead() {
+		return out // in rounds the pull follows the barrier; a worker that pulls ahead has done so
 	}
 	switch w.kind(s) {
 	case scheme.Cached:

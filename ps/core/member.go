@@ -27,6 +27,9 @@ func NewJoining(me int32, plan *shard.Plan, policy send.Policy, life, clock int6
 
 // Clock is the number of iterations that the worker has pushed or skipped, plus one if it has begun to push another.
 func (w *Worker) Clock() int64 {
+	if w.pullsAhead() && w.first >= 0 {
+		return w.iter // servers know what they have of it, so it may be computed again
+	}
 	begun := slices.ContainsFunc(w.shards, func(sh workerShard) bool { return sh.ready > 0 })
 	if w.state == Computing && !begun && !w.isInExtra() {
 		return w.iter
@@ -85,12 +88,18 @@ func (s *Server) removeWorker(w int32, out []Effect) []Effect {
 	if lead := s.shards[0]; lead != nil {
 		lead.tally.setSpeed(w, 0)
 	}
+	owners := s.ownersOf(w, -1)
 	for _, id := range s.owned {
+		for _, j := range owners {
+			s.removeOwner(s.shards[id], j)
+		}
 		out = s.removeFromShard(s.shards[id], w, out)
 	}
 	for _, id := range s.owned { // one scheme may decide for several shards: all of these are up to date before it hears of the worker
 		sh := s.shards[id]
-		out = s.changeScheme(sh, s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: w, Shard: id}, out))
+		for _, j := range owners {
+			out = s.changeScheme(sh, s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: j, Shard: id}, out))
+		}
 	}
 	for _, id := range s.owned { // a worker that has left reads nothing any more
 		out = s.endNearReply(s.shards[id], w, out)
@@ -98,15 +107,20 @@ func (s *Server) removeWorker(w int32, out []Effect) []Effect {
 	return s.countVotes(out)
 }
 
+// removeOwner removes from a shard the iterations of a worker that nobody pushes any more.
+func (s *Server) removeOwner(sh *ownShard, owner int32) {
+	sh.setClock(owner, goneClock)
+	sh.forgetAtCut(owner)
+	sh.forgetParts(owner)
+}
+
 // removeFromShard removes a worker from one shard, before any scheme is told.
 func (s *Server) removeFromShard(sh *ownShard, w int32, out []Effect) []Effect {
-	sh.setClock(w, goneClock)
 	sh.pullHeld[w], sh.pullPending[w], sh.heldSince[w], sh.heldReply[w] = false, false, 0, -1
 	if sh.schedulesLink {
 		sh.readySince[w] = -1
 	}
-	sh.forgetAtCut(w)
-	sh.forgetParts(w)
+	sh.forgetOffered(w)
 	if p := sh.landing[w]; p != nil { // the worker died in the middle of a push
 		sh.landing[w] = nil
 		sh.freeSlot(p.slot)
@@ -129,15 +143,25 @@ func (s *Server) workerJoined(w int32, life, clock int64, out []Effect) []Effect
 	s.left[w], s.done = false, false
 	s.present++
 	s.endedLives--
+	owners := s.ownersOf(w, 1)
 	for _, id := range s.owned {
-		s.shards[id].rejoin(w, s.locally.ClockOf(id, clock))
+		for _, j := range owners {
+			s.shards[id].rejoin(j, s.ownClock(s.locally.ClockOf(id, clock)))
+		}
 	}
 	for _, id := range s.owned { // one scheme may decide for several shards: all of these are up to date before it hears of the worker
 		sh := s.shards[id]
-		out = s.changeScheme(sh, s.decide(sh, scheme.Event{Kind: scheme.Joined, Worker: w, Shard: id, Iter: sh.reached[w]}, out))
+		for _, j := range owners {
+			out = s.changeScheme(sh, s.decide(sh, scheme.Event{Kind: scheme.Joined, Worker: j, Shard: id, Iter: sh.reached[j]}, out))
+		}
 	}
 	for _, id := range s.owned {
 		sh := s.shards[id]
+		if s.ahead != nil {
+			sh.pullIter[w] = clock
+			out = s.wantedAhead(sh, w, out)
+			continue
+		}
 		sh.pullPending[w], sh.pullIter[w] = true, sh.reached[w]
 		out = s.tryPull(sh, w, out)
 	}
@@ -160,4 +184,23 @@ func (sh *ownShard) rejoin(w int32, clock int64) {
 	if sh.feeds != nil {
 		sh.feeds[w] = feed{} // versions in flight are lost with the previous life
 	}
+}
+
+// finishIfDone ends the server when all workers have left and no reply is in flight.
+func (s *Server) finishIfDone(out []Effect) []Effect {
+	if s.done || s.present > 0 {
+		return out
+	}
+	for _, id := range s.owned {
+		if !s.heardAll(s.shards[id]) {
+			return out
+		}
+		for _, buf := range s.shards[id].sendingBuf {
+			if buf >= 0 {
+				return out
+			}
+		}
+	}
+	s.done = true
+	return append(out, Effect{Kind: Done})
 }

@@ -100,7 +100,7 @@ func (s *Server) partLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 	owner, by := m.Owner, m.Worker
 	a := sh.assemblyOf(&m)
 	switch {
-	case s.left[owner]:
+	case s.isGone(owner):
 		sh.freeSlot(p.slot)
 		sh.stats.drop(scheme.Gone)
 	case sh.hasPart(&m):
@@ -135,12 +135,18 @@ func (sh *ownShard) forgetParts(owner int32) {
 	if sh.parts == nil {
 		return
 	}
-	sh.offered[owner] = nil // in another life it may compute them again
 	for _, a := range sh.parts[owner] {
 		sh.freeSlot(a.sum.slot)
 		sh.stats.drop(scheme.Gone)
 	}
 	sh.parts[owner] = nil
+}
+
+// forgetOffered forgets the pushes of a worker that leaves: in another life it may compute them again.
+func (sh *ownShard) forgetOffered(w int32) {
+	if sh.parts != nil {
+		sh.offered[w] = nil
+	}
 }
 
 // checkParts verifies the order of the assemblies, and returns the number of slots that they occupy.

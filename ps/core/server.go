@@ -33,6 +33,7 @@ type ServerConfig struct {
 	Awaits   []scheme.Await // what the schemes of some rules wait for, in turn; nil: none waits. Read only by the server of shard 0, as SkipsAhead is
 	// Per turn: no scheme of the run bounds the lead, so workers skip to the iteration that announces a change.
 	SkipsAhead []bool
+	Ahead      *Ahead // nil: workers pull when they have pushed
 }
 
 // Decided receives each event that a scheme of this server was told, and what the scheme decided. The slice is reused.
@@ -68,11 +69,15 @@ type Server struct {
 	acks      bool
 	together  bool
 	ballot    ballot
-	locally   *Locally // nil: every step of a worker is an exchange
+	locally   *Locally    // nil: every step of a worker is an exchange
+	ahead     *aheadState // nil: workers pull when they have pushed
 }
 
 // NewServer makes server c.Me. Each of its shards needs a scheme.
 func NewServer(c ServerConfig) *Server {
+	if c.Ahead != nil {
+		c.Parts = max(c.Parts, 2) // a worker may push for others
+	}
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, snapshotEvery: c.SnapshotEvery,
 		shards: make([]*ownShard, len(c.Plan.Shards)), inboxes: map[int32]*inbox{}, owned: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), present: c.Workers, saveIter: -1, pendingLeft: map[int32]wire.Header{},
@@ -86,6 +91,7 @@ func NewServer(c ServerConfig) *Server {
 	s.makeUnsent()
 	s.makeNear(c.Near)
 	s.makeTally()
+	s.makeAhead(c.Ahead)
 	if c.Parts > 1 && slices.ContainsFunc(s.owned, func(id int32) bool {
 		return c.Schemes[id].Norms || c.Schemes[id].Shared || slices.Contains(s.shards[id].near, true)
 	}) {
@@ -97,7 +103,7 @@ func NewServer(c ServerConfig) *Server {
 // Step advances the server by one input.
 func (s *Server) Step(in Input, out []Effect) []Effect {
 	s.now = in.At
-	return s.finishIfDone(s.noteChanged(s.deliverOwn(s.step(in, out))))
+	return s.finishIfDone(s.noteChanged(s.answerAhead(s.deliverOwn(s.step(in, out)))))
 }
 
 func (s *Server) step(in Input, out []Effect) []Effect {
@@ -252,6 +258,9 @@ func (s *Server) pushLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 // tryPull hands a pull to the scheme once the worker's push before it has landed (the law "order at the gate"): a small
 // pull can overtake bulk data.
 func (s *Server) tryPull(sh *ownShard, w int32, out []Effect) []Effect {
+	if s.ahead != nil {
+		return s.tryAhead(sh, w, out)
+	}
 	if !sh.pullPending[w] || sh.landing[w] != nil || s.left[w] || sh.pullIter[w] > sh.reached[w] {
 		return out
 	}
@@ -311,7 +320,7 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 
 func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 	w := d.Worker
-	sh.pullHeld[w] = false
+	sh.pullHeld[w], d.Iter = false, s.letsInto(sh, w, d.Iter)
 	if sh.heldSince[w] > 0 {
 		sh.stats.DelayedFor += s.now - sh.heldSince[w]
 		sh.heldSince[w] = 0
@@ -372,24 +381,6 @@ func (s *Server) replySent(sh *ownShard, in Input, out []Effect) []Effect {
 	}
 	out = s.publishDue(sh, in.Worker, out)
 	return s.tellSent(sh, in.Worker, out)
-}
-
-func (s *Server) finishIfDone(out []Effect) []Effect {
-	if s.done || s.present > 0 {
-		return out
-	}
-	for _, id := range s.owned {
-		if !s.heardAll(s.shards[id]) {
-			return out
-		}
-		for _, buf := range s.shards[id].sendingBuf {
-			if buf >= 0 {
-				return out
-			}
-		}
-	}
-	s.done = true
-	return append(out, Effect{Kind: Done})
 }
 
 // must panics on an input that no driver may give in this state. Such an input is our own bug.

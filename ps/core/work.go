@@ -54,6 +54,7 @@ const (
 	Came                          // Msg has arrived from another worker
 	Gone                          // the worker Task.Owner has left the run, or was lost: it begins nothing any more
 	Leaves                        // the worker leaves the run and computes nothing any more
+	Answered                      // every shard is past the worker's iteration: nothing of it counts any more. Only where workers pull ahead (ahead.go)
 )
 
 // WorkEvent is one thing that happened.
@@ -105,6 +106,7 @@ type workState struct {
 	owed        []owedPart // parts of others' iterations that were pushed and are not acknowledged
 	readVersion []int64    // per shard: the version that the iteration has read; extra tasks are computed on it
 	starting    bool       // the policy is being told of Starting
+	ahead       bool       // the worker pulls when an iteration starts (ahead.go)
 }
 
 // owedPart is a part of another worker's iteration, at one shard.
@@ -309,11 +311,11 @@ func (w *Worker) taskDone(out []Effect) []Effect {
 	return w.advance(out)
 }
 
-// noteOwedPart notes that a part of another worker's iteration is pushed. No reply follows. So that the part is not
+// noteOwedPart notes a push that no reply follows, such as a part of another worker's iteration. So that the push is not
 // lost, the worker does not leave before the server has acknowledged it.
 func (w *Worker) noteOwedPart(s int32) {
-	if w.isInExtra() && w.work.extra.Owner != w.me {
-		w.work.owed = append(w.work.owed, owedPart{w.work.extra, s})
+	if w.pullsAhead() || w.isInExtra() && w.work.extra.Owner != w.me {
+		w.work.owed = append(w.work.owed, owedPart{w.task(), s})
 	}
 }
 

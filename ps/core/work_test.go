@@ -25,6 +25,8 @@ type workDriver struct {
 	cut     map[string]bool       // samples that a Cancel has removed
 	givers  []*giver
 	lends   func(me int32) Work // nil: the policies are givers, and a task is computed in one step
+	owners  [][]int32           // per worker: the batches that it computes, if workers pull ahead; nil: they do not
+	early   bool                // then: all are assigned when an iteration starts
 
 	whole, shared, helped, back, cancelled int // counts of iterations and tasks, to see that each kind occurs
 }
@@ -46,6 +48,9 @@ func sampleName(owner int32, iter int64, i int32) string {
 func (d *workDriver) policy(me int32) Work {
 	if d.lends != nil {
 		return d.lends(me)
+	}
+	if d.owners != nil {
+		return &copier{d: d, me: me}
 	}
 	g := &giver{d: d, me: me, gone: make([]bool, d.workers), tasks: map[pushName]int{}}
 	d.givers[me] = g
@@ -92,17 +97,25 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 		least := max(e.Dst, do.task.From) // some that are beyond are begun
 		if least < do.limit {
 			least += d.r.Int32N(do.limit - least + 1)
-			for i := least; i < do.limit; i++ {
+			d.cancelled++
+			for i := least; i < do.limit && d.owners == nil; i++ {
 				d.cut[sampleName(do.task.Owner, do.task.Iter, i)] = true
-				d.cancelled++
 			}
 			do.limit = least
 		}
+	case Send:
+		if d.owners != nil && e.Msg.Kind == wire.Push && w.shards[e.Msg.Shard].replied {
+			c.problem = fmt.Errorf("%s: %v, but the shard is past that iteration", name, e)
+		}
+		return false
 	case SendWorker:
 		if e.To == w.me || e.Msg.Worker != w.me || e.Msg.Kind != wire.Peer {
 			c.problem = fmt.Errorf("%s sends to itself, or in another's name: %v", name, e)
 		}
 		to := fmt.Sprintf("w%d", e.To)
+		if slices.Contains(c.dead, c.workers[e.To]) {
+			return true
+		}
 		c.add(pending{line: "peer " + name + to, node: c.workers[e.To], name: to, in: Input{Kind: Arrived, Msg: e.Msg}})
 	default:
 		return false

@@ -79,6 +79,7 @@ type workerShard struct {
 	letInto  int64 // the largest iteration that this reply lets the worker start
 
 	scheduled bool // the shard's pieces wait for a grant
+	tooLate   bool // the iteration was over at the shard when the push began: nothing is sent
 }
 
 // lead is c - v over the shard at the start of iteration c. v is that of the shard's reply, or of the worker's copy. If
@@ -147,7 +148,7 @@ func (w *Worker) forwarded(in Input, out []Effect) []Effect {
 	t := w.task()
 	w.head = wire.Header{Kind: wire.Push, Worker: w.me, Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter, Clock: w.reportedClock,
 		Samples: in.Msg.Samples, Correct: in.Msg.Correct, Loss: in.Msg.Loss, Blocked: in.Msg.Blocked}
-	if !w.isInExtra() {
+	if !w.isInExtra() || w.pullsAhead() {
 		w.markPushes()
 	}
 	return out
@@ -157,7 +158,7 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 	s := w.plan.Pieces[in.Piece].Shard
 	sh := &w.shards[s]
 	w.must(w.state == Computing && w.head.Kind != 0 && sh.ready < len(w.plan.Shards[s].Pieces) && !w.early.pieces[in.Piece].inFlight, in)
-	if w.isResting(s) {
+	if w.isResting(s) || w.isTooLate(s) {
 		sh.ready, sh.released = sh.ready+1, sh.released+1
 		return out
 	}
@@ -250,7 +251,7 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	if m.Flags&wire.Ask != 0 {
 		w.copies[m.Shard].mustPull = true
 	}
-	return w.replyProgressed(m.Shard, out)
+	return w.replyProgressed(m.Shard, w.answered(out))
 }
 
 // replyProgressed is called when a part of a shard's reply has arrived.
@@ -298,7 +299,7 @@ func (w *Worker) advance(out []Effect) []Effect {
 		return w.finishIfDrained(out)
 	}
 	w.beginExchange()
-	return out
+	return w.pullAhead(out)
 }
 
 // beginExchange begins the exchange of the iteration that was started.
@@ -365,7 +366,7 @@ func (w *Worker) Check() error {
 			return fmt.Errorf("core: worker %d waits, and shard %d still has %d of %d pieces to push", w.me, s, n-sh.released, n)
 		case sh.released > sh.ready:
 			return fmt.Errorf("core: worker %d shard %d: %d pieces released, only %d ready", w.me, s, sh.released, sh.ready)
-		case w.state == Computing && sh.pulled && sh.released < n && !w.isInExtra():
+		case w.state == Computing && sh.pulled && sh.released < n && !w.isInExtra() && !w.pullsAhead():
 			return fmt.Errorf("core: worker %d pulled shard %d before its push was released", w.me, s)
 		}
 	}

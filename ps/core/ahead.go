@@ -1,0 +1,176 @@
+package core
+
+import (
+	"slices"
+
+	"fluentps/ps/scheme"
+)
+
+// Pulling ahead. Where others may close an iteration that a worker still computes, the worker must hear of it at once. So it
+// asks for the next parameters when it starts an iteration, not when it has pushed it:
+//
+//	Worker                                    Server
+//	Compute; Pull of the next ──────────────► held until the iteration is closed, whoever pushed
+//	Push ───────────────────────────────────► Pushed ─► scheme: v moves
+//	all have replied: Answered ◄───────────── Reply to all
+//	Cancel; nothing more of it is pushed
+//
+// Replies land while the worker computes; the driver computes on a copy of the parameters. A shard that has replied gets no push of
+// that iteration any more, and all of it may be cancelled when every shard has replied. A reply says nothing of the
+// worker's own pushes, so the server acknowledges each of them, and the worker does not leave before.
+//
+// With pulling ahead a worker may push for others without being asked: several workers compute the batch of one owner, and
+// the server takes the first copy as the owner's push (parts.go). An owner is in the run as long as one of the
+// workers is that compute its batches. Only then the scheme hears that the owner has left. So nobody waits for a batch that
+// nobody computes.
+//
+// No worker waits for ever. A worker that has started iteration t pushes it, and all others that it computes of t, to each shard that
+// has not let it past t. So every shard hears of each owner in the run of v or of a later iteration, and v moves on.
+
+// Ahead says that the workers pull ahead.
+type Ahead struct {
+	// Owners are, per worker, the workers whose iterations it pushes; itself is the first. nil: itself alone.
+	Owners [][]int32
+}
+
+// aheadState is a server's state of it.
+type aheadState struct {
+	owners [][]int32 // per worker
+	live   []int32   // per owner: workers in the run that push its iterations
+	pulled []int64   // by position in Server.owned: the v for which held pulls were looked through last
+}
+
+// makeAhead prepares the server for workers that pull ahead.
+func (s *Server) makeAhead(c *Ahead) {
+	if c == nil {
+		return
+	}
+	a := &aheadState{owners: c.Owners, live: make([]int32, s.workers), pulled: make([]int64, len(s.owned))}
+	if a.owners == nil {
+		for w := range s.workers {
+			a.owners = append(a.owners, []int32{int32(w)})
+		}
+	}
+	for _, of := range a.owners {
+		for _, j := range of {
+			a.live[j]++
+		}
+	}
+	s.ahead, s.acks = a, true
+	for _, id := range s.owned { // a shard may hold all pushes of an iteration while another shard is one further
+		s.shards[id].slotMax += AheadSlots(c.Owners)
+	}
+}
+
+// AheadSlots is the number of pushes that a shard may hold beside one per worker.
+func AheadSlots(owners [][]int32) (n int32) {
+	for _, of := range owners {
+		n += int32(len(of)) - 1
+	}
+	return n
+}
+
+// isGone says whether nobody pushes the iterations of an owner any more.
+func (s *Server) isGone(owner int32) bool {
+	if s.ahead != nil {
+		return s.ahead.live[owner] == 0
+	}
+	return s.left[owner]
+}
+
+// ownersOf adds n to the number of workers for each owner of w, and returns the owners whose number was or becomes 0.
+func (s *Server) ownersOf(w, n int32) (changed []int32) {
+	if s.ahead == nil {
+		return []int32{w}
+	}
+	for _, j := range s.ahead.owners[w] {
+		was := s.ahead.live[j]
+		if s.ahead.live[j] += n; was == 0 || s.ahead.live[j] == 0 {
+			changed = append(changed, j)
+		}
+	}
+	return changed
+}
+
+// tryAhead hands a pull to the scheme once its iteration is open, so that the scheme answers at once. The scheme judges what
+// the owner has pushed; the worker continues where its pull says, or at v.
+func (s *Server) tryAhead(sh *ownShard, w int32, out []Effect) []Effect {
+	if !sh.pullPending[w] || s.left[w] || sh.pullIter[w] > sh.v() {
+		return out
+	}
+	return s.wantedAhead(sh, w, out)
+}
+
+func (s *Server) wantedAhead(sh *ownShard, w int32, out []Effect) []Effect {
+	sh.pullPending[w], sh.pullHeld[w] = false, true
+	sh.stats.Pulls++
+	return s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: min(sh.reached[w], sh.v())}, out)
+}
+
+// answerAhead hands over the pulls that waited for an iteration that is closed now.
+func (s *Server) answerAhead(out []Effect) []Effect {
+	if s.ahead == nil {
+		return out
+	}
+	for i, id := range s.owned {
+		sh := s.shards[id]
+		if v := sh.v(); v != s.ahead.pulled[i] { // it falls if all had left, and one comes back
+			s.ahead.pulled[i] = v
+			for w := range int32(s.workers) {
+				out = s.tryAhead(sh, w, out)
+			}
+		}
+	}
+	return out
+}
+
+// letsInto is the iteration that a reply lets a worker into, of which the scheme says iter. Under pulling ahead the owner may have pushed
+// v already, through another worker; this worker computes it all the same.
+func (s *Server) letsInto(sh *ownShard, w int32, iter int64) int64 {
+	if s.ahead != nil {
+		return max(sh.v(), sh.pullIter[w])
+	}
+	return iter
+}
+
+// PullAhead makes the worker pull when an iteration starts. It must be called after SetWork, before the first input.
+func (w *Worker) PullAhead() { w.work.ahead = true }
+
+func (w *Worker) pullsAhead() bool { return w.work != nil && w.work.ahead }
+
+// pullAhead asks every shard for the parameters of the next iteration.
+func (w *Worker) pullAhead(out []Effect) []Effect {
+	if !w.pullsAhead() {
+		return out
+	}
+	for s := range w.shards {
+		out = w.pull(int32(s), out)
+	}
+	return out
+}
+
+// isTooLate says of the push that the worker computes whether the shard takes it no more. That is decided with the push's first piece.
+func (w *Worker) isTooLate(s int32) bool {
+	sh := &w.shards[s]
+	if sh.ready == 0 {
+		sh.tooLate = w.pullsAhead() && sh.replied
+	}
+	return sh.tooLate
+}
+
+// answered tells the policy when every shard has replied, so that nothing of the iteration counts any more.
+func (w *Worker) answered(out []Effect) []Effect {
+	if !w.pullsAhead() || w.first < 0 || slices.ContainsFunc(w.shards, func(sh workerShard) bool { return !sh.replied }) {
+		return out
+	}
+	return w.tellWork(WorkEvent{Kind: Answered, Task: w.work.own}, out)
+}
+
+// ownClock is the clock from which an owner continues that comes back. Under pulling ahead it is what the shard has of it: another worker may
+// push the rest.
+func (s *Server) ownClock(clock int64) int64 {
+	if s.ahead != nil {
+		return 0
+	}
+	return clock
+}
