@@ -7,6 +7,13 @@ import (
 	"fluentps/ps/work"
 )
 
+// workDefaults makes the scheme that a policy needs the default.
+func (w *walker) workDefaults(t *table) {
+	if e, _ := work.Lookup(w.cfg.Work.Policy); e.Scheme != "" {
+		t.setDefault("sync", fmt.Sprintf(`[{match: "*", scheme: %s, required: %d}]`, e.Scheme, w.cfg.Work.Required))
+	}
+}
+
 // crossSteps refuses what does not go with workers that compute in steps of work.micro samples.
 func (w *walker) crossSteps(t *table) {
 	policy := t.byPath["work.policy"]
@@ -21,7 +28,7 @@ func (w *walker) crossSteps(t *table) {
 		{"baseline", "set baseline: none, or work.policy: fixed", "exchanges whole iterations, but work.policy " + e.Name + " cuts them", w.cfg.Baseline != BaselineNone},
 		{"cluster.hierarchy", "set hierarchy: none, or work.policy: fixed", "sums the gradients of a host's ranks layer by layer, but work.policy " + e.Name + " lets each rank compute in steps of its own", w.cfg.Cluster.Hierarchy != HierarchyNone},
 		{"local.policy", "set local.policy: none, or work.policy: fixed", fmt.Sprintf("%s takes several optimizer steps in a round, but work.policy %s cuts the batch of one", w.cfg.Local.Policy, e.Name), w.cfg.Local.IsSet()},
-		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s remembers what a push left out, but with work.policy %s a worker also pushes for others", w.cfg.Payload.Push, e.Name), e.Moves && w.cfg.Payload.Residual()},
+		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s remembers what a push left out, but with work.policy %s a worker also pushes for others", w.cfg.Payload.Push, e.Name), (e.Moves || e.Copies) && w.cfg.Payload.Residual()},
 		{"work.time", "set it to the computing time of an iteration, such as 100ms", "is 0: " + e.Name + " computes for a fixed time", e.Timed && w.cfg.Work.Time == 0},
 	} {
 		if at := t.byPath[c.path]; c.refused && !at.bad {
@@ -42,6 +49,8 @@ func (w *walker) crossStepRules(policy *leaf, e work.Entry) {
 			var why, hint string
 			switch {
 			case !ok:
+			case e.Scheme != "":
+				why, hint = w.unlike(e, i)
 			case s.CopiesOf(ph.Params) != scheme.Pulled:
 				why, hint = "keep copies of the parameters and add their own pushes to them", "set scheme: ssp without cache, or work.policy: fixed"
 			case s.Scope == scheme.PerServer:
@@ -52,9 +61,32 @@ func (w *walker) crossStepRules(policy *leaf, e work.Entry) {
 				why, hint = "push deltas of whole iterations", "set push: gradient, or work.policy: fixed"
 			}
 			if why != "" {
+				if e.Scheme != "" {
+					w.fatal(policy.node, policy.path, hint, "%s closes iterations itself, but sync[%d] (%s) %s", e.Name, i, r.Schemes(), why)
+					return
+				}
 				w.fatal(policy.node, policy.path, hint, "%s lets workers compute in steps, but under sync[%d] (%s) they %s", e.Name, i, ph.Scheme, why)
 				return
 			}
 		}
 	}
+}
+
+// unlike says why a rule is not the one that the policy needs; "" if it is.
+func (w *walker) unlike(e work.Entry, i int) (why, hint string) {
+	r := &w.cfg.Sync[i]
+	hint = "leave sync out: the policy sets it"
+	if r.Scheme != e.Scheme || len(r.Then) > 0 {
+		return "is not scheme: " + e.Scheme + " alone", hint
+	}
+	p, isDrop := r.Params.(*scheme.DropParams)
+	switch {
+	case r.Push == PushDelta:
+		return "takes deltas of whole iterations, and the policy pushes gradients of others", hint
+	case isDrop && p.Required != int64(w.cfg.Work.Required):
+		return fmt.Sprintf("closes them at required: %d, and work.required is %d", p.Required, w.cfg.Work.Required), hint + ", or set both alike"
+	case isDrop && p.Contributors != "shard":
+		return "has contributors: " + p.Contributors + ", and each shard takes the copies that it gets first", "set contributors: shard"
+	}
+	return "", ""
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/work"
 	"fluentps/ps/workload"
 )
 
@@ -76,6 +77,9 @@ var also = map[string][]string{
 func needs(l *leaf, value string) []string {
 	var out []string
 	path := l.path
+	if path == "work.policy" || l.only != nil && l.only.path == "work.policy" {
+		return append(out, needsOfWork(l, value)...)
+	}
 	if also[path] == nil && l.only != nil {
 		return []string{l.only.path + "=" + l.only.words()[0]}
 	}
@@ -99,6 +103,28 @@ func needs(l *leaf, value string) []string {
 	}
 	if path == "data.set" && strings.HasSuffix(value, "ratings") {
 		out = append(out, "model={name: matrix_factorization}")
+	}
+	return out
+}
+
+// needsOfWork are those of the policy of the work axis, and of its keys.
+func needsOfWork(l *leaf, value string) (out []string) {
+	policy := value
+	if l.path != "work.policy" {
+		words := l.only.words()
+		policy = words[len(words)-1]
+		out = append(slices.Clone(also[l.path]), "work.policy="+policy)
+	}
+	e, _ := work.Lookup(policy)
+	if e.Timed && l.path != "work.time" {
+		out = append(out, "work.time=1s")
+	}
+	if e.Scheme != "" {
+		required := "0"
+		if l.path == "work.required" {
+			required = value
+		}
+		out = append(out, `sync=[{match: "*", scheme: `+e.Scheme+`, required: `+required+`}]`)
 	}
 	return out
 }

@@ -82,6 +82,7 @@ func (w *walker) root(n *yaml.Node) {
 		t.setDefault("train.schedule.power", "0.75")
 	}
 	w.localDefaults(t)
+	w.workDefaults(t)
 	w.generatedImages(t)
 	w.finish(t, n)
 	w.cross(t, n)

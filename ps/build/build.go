@@ -32,6 +32,7 @@ type Run struct {
 type Axes struct {
 	Work  func(worker int) core.Work         // the policy that says which samples a worker computes
 	Parts int                                // the largest number of parts of an iteration; below 2: an iteration is one push of its worker
+	Ahead *core.Ahead                        // workers pull ahead, and may push for others; nil: they do not
 	Due   func(shard int32, iter int64) bool // says in which iterations a shard is exchanged; nil: in all
 }
 
@@ -43,6 +44,9 @@ func (b *Run) axes() Axes {
 	}
 	batches := b.Config.Batches(len(b.Roles.Workers))
 	a.Parts = tasks.Parts(b.Config.Work, batches)
+	if owners := tasks.Owners(b.Config.Work, len(batches)); owners != nil {
+		a.Ahead = &core.Ahead{Owners: owners}
+	}
 	a.Work = func(worker int) core.Work {
 		return tasks.New(b.Config.Work, tasks.Env{Me: int32(worker), Batches: batches})
 	}
@@ -143,7 +147,7 @@ type Server struct {
 func (b *Run) Server(me int32, o Server) *core.Server {
 	c, axes := b.Config, b.axes()
 	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes, Budget: layout.BudgetOf(c, b.Rows, b.Roles),
-		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: axes.Parts, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
+		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: axes.Parts, Ahead: axes.Ahead, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
 }
 
 // Worker makes the node of a worker whose first iteration is next. shares says for which shards it shares memory with
@@ -188,7 +192,8 @@ func (b *Run) Joining(me int, life, clock int64) *core.Worker {
 
 // prepare tells a worker's node the settings that it must have before its first input.
 func (b *Run) prepare(node *core.Worker, me int, next int64, shares func(shard int32) bool) *core.Worker {
-	work := b.axes().Work
+	axes := b.axes()
+	work := axes.Work
 	node.HoldBack(b.Scheme)
 	node.KeepCopies(b.CopyOf)
 	if shares != nil {
@@ -201,6 +206,9 @@ func (b *Run) prepare(node *core.Worker, me int, next int64, shares func(shard i
 	}
 	if work != nil {
 		node.SetWork(work(me), len(b.Roles.Workers))
+		if axes.Ahead != nil {
+			node.PullAhead()
+		}
 	}
 	if b.Config.Local.IsSet() {
 		node.TakesSteps()

@@ -3,6 +3,7 @@ package core
 import (
 	"slices"
 
+	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
 )
 
@@ -38,6 +39,8 @@ type aheadState struct {
 	owners [][]int32 // per worker
 	live   []int32   // per owner: workers in the run that push its iterations
 	pulled []int64   // by position in Server.owned: the v for which held pulls were looked through last
+	again  [][]bool  // by the same and worker: its pull aligns it
+	lost   bool      // a worker was lost
 }
 
 // makeAhead prepares the server for workers that pull ahead.
@@ -55,6 +58,9 @@ func (s *Server) makeAhead(c *Ahead) {
 		for _, j := range of {
 			a.live[j]++
 		}
+	}
+	for range s.owned {
+		a.again = append(a.again, make([]bool, s.workers))
 	}
 	s.ahead, s.acks = a, true
 	for _, id := range s.owned { // a shard may hold all pushes of an iteration while another shard is one further
@@ -92,13 +98,30 @@ func (s *Server) ownersOf(w, n int32) (changed []int32) {
 	return changed
 }
 
+// pullArrives notes whether a pull aligns its worker.
+func (s *Server) pullArrives(m *wire.Header) {
+	if s.ahead != nil {
+		s.ahead.again[slices.Index(s.owned, m.Shard)][m.Worker] = m.Part == isAgain
+	}
+}
+
 // tryAhead hands a pull to the scheme once its iteration is open, so that the scheme answers at once. The scheme judges what
 // the owner has pushed; the worker continues where its pull says, or at v.
 func (s *Server) tryAhead(sh *ownShard, w int32, out []Effect) []Effect {
-	if !sh.pullPending[w] || s.left[w] || sh.pullIter[w] > sh.v() {
+	if !sh.pullPending[w] || s.left[w] || sh.pullIter[w] > sh.v() && !(s.ahead.lost && s.ahead.again[slices.Index(s.owned, sh.id)][w]) {
 		return out
 	}
 	return s.wantedAhead(sh, w, out)
+}
+
+// noteLoss notes the end of a worker that does not say what it has pushed.
+func (s *Server) noteLoss(m *wire.Header) {
+	if s.ahead != nil && m.Iter == 0 && !s.ahead.lost {
+		s.ahead.lost = true
+		for i := range s.ahead.pulled {
+			s.ahead.pulled[i] = -1
+		}
+	}
 }
 
 func (s *Server) wantedAhead(sh *ownShard, w int32, out []Effect) []Effect {
@@ -153,9 +176,54 @@ func (w *Worker) pullAhead(out []Effect) []Effect {
 func (w *Worker) isTooLate(s int32) bool {
 	sh := &w.shards[s]
 	if sh.ready == 0 {
-		sh.tooLate = w.pullsAhead() && sh.replied
+		sh.tooLate = w.pullsAhead() && sh.letInto > w.iter
 	}
 	return sh.tooLate
+}
+
+// align asks again the shards that have let the worker into an earlier iteration than another shard has. That happens
+// if the worker, or a reply to it, is so slow that others close an iteration meanwhile. The worker then waits until all of its parameters belong
+// to one iteration, so that all copies of a batch have the same gradient. The shards behind need nothing of this worker to get there: what
+// others pushed to the first shard they push to all. Only pushes of a worker that was lost may be missing at some. So
+// when a server knows of a loss, it answers such a pull at once, and the parameters may belong to different iterations, as those of a worker
+// that skips iterations under other schemes do.
+func (w *Worker) align(out []Effect) []Effect {
+	if !w.pullsAhead() || w.open > 0 || w.stop {
+		return out
+	}
+	for s := range w.shards {
+		if sh := &w.shards[s]; sh.letInto < w.next {
+			out = w.pullAgain(int32(s), out)
+		}
+	}
+	return out
+}
+
+// isAgain is the Part of a pull that aligns its worker.
+const isAgain = 1
+
+// pullAgain forgets the reply of a shard and asks for a later one.
+func (w *Worker) pullAgain(s int32, out []Effect) []Effect {
+	sh := &w.shards[s]
+	sh.replied, sh.landed = false, 0
+	w.open++
+	w.early.unanswered += w.answersDue(s)
+	for _, p := range w.plan.Shards[s].Pieces {
+		w.early.pieces[p.ID].landed = false
+		w.early.layers[p.Layer].missing++
+	}
+	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Iter: w.next, Part: isAgain}
+	return append(out, Effect{Kind: Expect, Shard: s, To: w.plan.Shards[s].Server},
+		Effect{Kind: Send, To: w.plan.Shards[s].Server, Msg: m})
+}
+
+// keepsGradients notes that a task is computed whose gradients are not pushed now.
+func (w *Worker) keepsGradients(t Task) {
+	for s := range w.shards {
+		if n := len(w.plan.Shards[s].Pieces); t.Keep == Kept {
+			w.shards[s].ready, w.shards[s].released = n, n
+		}
+	}
 }
 
 // answered tells the policy when every shard has replied, so that nothing of the iteration counts any more.

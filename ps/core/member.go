@@ -70,6 +70,7 @@ func (s *Server) workerLeft(m wire.Header, out []Effect) []Effect {
 		return out
 	}
 	s.setLife(w, life)
+	s.noteLoss(&m)
 	if !s.left[w] {
 		out = s.removeWorker(w, out)
 	}
@@ -136,6 +137,7 @@ func (s *Server) workerJoined(w int32, life, clock int64, out []Effect) []Effect
 		return out
 	}
 	if !s.left[w] {
+		s.noteLoss(&wire.Header{})
 		out = s.removeWorker(w, out)
 	}
 	out = s.forgetReplies(w, out)

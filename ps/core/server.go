@@ -163,6 +163,7 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		sh := s.shards[m.Shard]
 		s.must(!sh.pullPending[m.Worker], in)
 		sh.pullPending[m.Worker], sh.pullIter[m.Worker] = true, m.Iter
+		s.pullArrives(&m)
 		return s.tryPull(sh, m.Worker, out)
 	case wire.PushReady:
 		return s.tellReady(in, out)
@@ -320,7 +321,7 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 
 func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 	w := d.Worker
-	sh.pullHeld[w], d.Iter = false, s.letsInto(sh, w, d.Iter)
+	sh.pullHeld[w] = false
 	if sh.heldSince[w] > 0 {
 		sh.stats.DelayedFor += s.now - sh.heldSince[w]
 		sh.heldSince[w] = 0
@@ -333,7 +334,7 @@ func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 }
 
 func (s *Server) send(sh *ownShard, w int32, iter int64, out []Effect) []Effect {
-	iter = s.skipTo(sh, iter)
+	iter = s.letsInto(sh, w, s.skipTo(sh, iter))
 	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.version, Clock: sh.minClock(iter)}
 	s.tell(sh, &m)
 	if sh.feeds != nil {

@@ -37,7 +37,17 @@ type Task struct {
 	// Until is how long the computation may take: beside the first, no step begins later. 0: it has no limit. The time of
 	// a worker's own iteration counts from the first step, and so does that of an extra task.
 	Until time.Duration
+	Keep  Keeping
 }
+
+// Keeping says what is done with the gradients of a task.
+type Keeping uint8
+
+const (
+	NotKept Keeping = iota // they are pushed when they are computed
+	Kept                   // the driver keeps them, and nothing is pushed
+	Again                  // nothing is computed: what the driver has kept of this task is pushed
+)
 
 // same says whether two tasks are the same push of the same iteration.
 func (t *Task) same(u *Task) bool { return t.Owner == u.Owner && t.Iter == u.Iter && t.Part == u.Part }
@@ -50,7 +60,7 @@ const (
 	Begun                         // the computation of Task begins; Task was assigned after Starting
 	Stepped                       // a step of Task begins; Samples is the first sample behind it: those before it can no longer be cancelled
 	Fixed                         // Samples samples of Task were computed. Nothing of it can be cancelled any more, and of an own iteration the parts are fixed
-	Computed                      // Samples samples of Task were computed and are being pushed
+	Computed                      // Samples samples of Task were computed and are being pushed; if Kept, they are kept
 	Came                          // Msg has arrived from another worker
 	Gone                          // the worker Task.Owner has left the run, or was lost: it begins nothing any more
 	Leaves                        // the worker leaves the run and computes nothing any more
@@ -148,12 +158,12 @@ func (w *Worker) mayStartExtra() bool {
 // computeEffect tells the driver to compute a task.
 func computeEffect(t Task) Effect {
 	return Effect{Kind: Compute, Iter: t.Iter, Src: t.From, Dst: t.To, Slot: t.Grain, At: t.Until,
-		Msg: wire.Header{Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter}}
+		Msg: wire.Header{Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter, Flags: uint8(t.Keep)}}
 }
 
 // Task is the task of a Compute or a Cancel.
 func (e *Effect) Task() Task {
-	return Task{Owner: e.Msg.Owner, Part: e.Msg.Part, Parts: e.Msg.Parts, Iter: e.Iter, From: e.Src, To: e.Dst, Grain: e.Slot, Until: e.At}
+	return Task{Owner: e.Msg.Owner, Part: e.Msg.Part, Parts: e.Msg.Parts, Iter: e.Iter, From: e.Src, To: e.Dst, Grain: e.Slot, Until: e.At, Keep: Keeping(e.Msg.Flags)}
 }
 
 // startOwn starts the worker's next iteration, or the range of it that the policy leaves to the worker.

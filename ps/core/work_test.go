@@ -66,6 +66,9 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 			c.problem = fmt.Errorf("%s: %v, but it has read no parameters yet", name, e)
 		}
 		if t.Owner == w.me && !w.isInExtra() {
+			if c.reads != nil {
+				c.problem = c.reads(w, e.Iter)
+			}
 			c.iters[w.me]++
 			c.computed[w.me] = append(c.computed[w.me], e.Iter)
 		}

@@ -151,6 +151,7 @@ func (w *Worker) forwarded(in Input, out []Effect) []Effect {
 	if !w.isInExtra() || w.pullsAhead() {
 		w.markPushes()
 	}
+	w.keepsGradients(t)
 	return out
 }
 
@@ -254,11 +255,12 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	return w.replyProgressed(m.Shard, w.answered(out))
 }
 
-// replyProgressed is called when a part of a shard's reply has arrived.
+// replyProgressed is called when a part of a reply has arrived.
 func (w *Worker) replyProgressed(s int32, out []Effect) []Effect {
 	if w.replyIsComplete(s) {
 		w.open--
 		w.last = s
+		out = w.align(out)
 		if w.copies != nil && w.copies[s].beside {
 			out = w.receiveBeside(s, out)
 		}
@@ -307,8 +309,7 @@ func (w *Worker) beginExchange() {
 	if next := max(w.next, w.iter+1); next != w.early.nextIter {
 		panic(fmt.Sprintf("core: worker %d started iteration %d before a shard let it into %d, and that shard's scheme does not declare that it may skip iterations: %v", w.me, w.early.nextIter, next, w))
 	}
-	w.state, w.early.nextStarted = Computing, false
-	w.iter, w.reportedClock = w.early.nextIter, w.clock
+	w.state, w.early.nextStarted, w.iter, w.reportedClock = Computing, false, w.early.nextIter, w.clock
 	if w.first < 0 {
 		w.first = w.iter
 	}

@@ -9,7 +9,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
-	"fluentps/ps/work"
+	"fluentps/ps/work/tasks"
 	"fluentps/ps/workload"
 )
 
@@ -109,7 +109,7 @@ func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
 	arenas := int64(2)
 	if c.ComputesInSteps() {
-		arenas += 2 // the parameters of the iteration, and sums of gradients
+		arenas += 2 + int64(tasks.Kept(c.Work)) // the parameters of the iteration, sums of gradients, and gradients that are pushed later
 	}
 	return arenas*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
 }
@@ -174,9 +174,7 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
 		vectors := int64(slots) + 1 + int64(means) // beside the versions
-		if e, _ := work.Lookup(c.Work.Policy); e.Moves {
-			vectors += int64(workers) // parts in flight
-		}
+		vectors += tasks.Slots(c.Work, workers)
 		var state int64
 		if c.Optimized(s) {
 			state = ServerVectors(c)

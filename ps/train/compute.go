@@ -102,7 +102,7 @@ func (w *Side) compute(task core.Task) {
 	it := w.it
 	it.allReadable, it.allWritable, it.timing = w.exchangeAfter, w.exchangeAfter, timing{start: t.Now()}
 	it.rec.Iter = task.Iter
-	it.isOwn = task.Owner == int32(w.me) && (w.ranges == nil || w.ranges.iter != task.Iter)
+	it.isOwn = task.Owner == int32(w.me) && (w.ranges == nil || w.ranges.isOwn)
 	if w.ranges != nil {
 		if !it.computeRanges(task) {
 			return
@@ -116,6 +116,9 @@ func (w *Side) compute(task core.Task) {
 	it.settleSlowness(computing - injected)
 	w.counters.computeUsual = smooth(w.counters.computeUsual, computing-injected)
 	it.rec = metrics.Iteration{Iter: task.Iter, Start: it.timing.end - it.timing.pushing - computing - w.station.Began + w.station.Before, Compute: computing, Injected: injected, Push: it.timing.pushing, Samples: int(it.header.Samples)}
+	if task.Keep == core.Again {
+		it.rec.Samples = 0 // they count in the task that computed them
+	}
 	w.site.onDriver(it.done, false)
 }
 

@@ -281,7 +281,7 @@ func (w *Side) obey(e *core.Effect) {
 		if w.leader != nil {
 			w.leader.begin(e.Iter)
 		}
-		w.ranges.begin(e.Task())
+		w.beginTask(e.Task())
 		w.site.start(e.Task())
 	case core.Cancel:
 		w.ranges.cancel(e.Dst)

@@ -11,6 +11,7 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
+	"fluentps/ps/work/tasks"
 	"fluentps/ps/workload"
 )
 
@@ -35,9 +36,20 @@ type ranges struct {
 	owners   []feed         // by worker; the sampler is nil until used
 	batchMax int            // samples that the model takes at a time
 	hasSums  bool           // sums holds gradients
+	isOwn    bool           // the current task is the first one of the worker's own iteration
+	keep     core.Keeping   // of the current task
+	kept     []keptTask     // of the iteration
 	until    time.Duration  // no grain begins later than this after the first one; 0: no limit
 	began    time.Duration  // when the first grain began
 	slow     slowGrains
+}
+
+// keptTask is a task whose gradients are pushed later.
+type keptTask struct {
+	task   core.Task
+	header wire.Header
+	grads  *comm.Buf // in the layout of the arena
+	isFree bool      // it was pushed, or belongs to an earlier iteration
 }
 
 // slowGrains is the slowness of the current task, which each grain gets in proportion to its samples.
@@ -72,7 +84,15 @@ func (w *Side) makeRanges() error {
 	if err := w.bindModel(params, w.arenas.grads); err != nil {
 		return err
 	}
-	w.ranges = &ranges{params: params, iter: -1, sums: sums, owners: make([]feed, r.Roles.Computes()), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
+	var kept []keptTask
+	for range tasks.Kept(r.Config.Work) {
+		b, err := w.alloc(bytes)
+		if err != nil {
+			return fmt.Errorf("arena for gradients that are pushed later: %w", err)
+		}
+		kept = append(kept, keptTask{grads: b, isFree: true})
+	}
+	w.ranges = &ranges{kept: kept, params: params, iter: -1, sums: sums, owners: make([]feed, r.Roles.Computes()), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
 	return nil
 }
 
@@ -90,12 +110,21 @@ func (w *Side) feedOf(owner int) (*feed, error) {
 	return f, err
 }
 
-// begin notes the end of a task before it is computed.
-func (g *ranges) begin(t core.Task) {
+// beginTask prepares a task before it is computed. It copies the parameters of the worker's own iteration: the replies that follow
+// it may land at any time from now on.
+func (w *Side) beginTask(t core.Task) {
+	g := w.ranges
 	if g == nil {
 		return
 	}
-	g.limit, g.until = 1<<31-1, t.Until
+	if g.isOwn = t.Owner == int32(w.me) && g.iter != t.Iter; g.isOwn {
+		copy(g.params.Bytes(), w.arenas.params.Bytes())
+		g.iter = t.Iter
+		for i := range g.kept {
+			g.kept[i].isFree = true
+		}
+	}
+	g.limit, g.until, g.keep = 1<<31-1, t.Until, t.Keep
 	if t.To > 0 {
 		g.limit = t.To
 	}
@@ -114,9 +143,9 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 		return false
 	}
 	it.awaitAllWritable()
-	if it.isOwn {
-		copy(g.params.Bytes(), w.arenas.params.Bytes())
-		g.iter = t.Iter
+	if t.Keep == core.Again {
+		it.pushKept(t)
+		return true
 	}
 	f, err := w.feedOf(int(t.Owner))
 	if err != nil {
@@ -142,7 +171,36 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 		w.computeGrain(g.batch.Part(g.next, g.next+g.n), g.isLast)
 		g.next += g.n
 	}
+	if t.Keep == core.Kept {
+		k := g.keptAt(func(k *keptTask) bool { return k.isFree })
+		h := &it.header // the driver writes another field of it
+		k.task, k.header, k.isFree = t, wire.Header{Samples: h.Samples, Correct: h.Correct, Loss: h.Loss}, false
+		copy(k.grads.Bytes(), w.arenas.grads.Bytes())
+	}
 	return true
+}
+
+// keptAt finds a kept task.
+func (g *ranges) keptAt(is func(k *keptTask) bool) *keptTask {
+	for i := range g.kept {
+		if is(&g.kept[i]) {
+			return &g.kept[i]
+		}
+	}
+	panic(fmt.Sprintf("train: a task has no place among %d kept ones, or is not kept", len(g.kept)))
+}
+
+// pushKept hands over the gradients of a task that was computed before.
+func (it *iteration) pushKept(t core.Task) {
+	w, g := it.w, it.w.ranges
+	k := g.keptAt(func(k *keptTask) bool { return !k.isFree && k.task.Owner == t.Owner && k.task.Iter == t.Iter })
+	k.isFree = true
+	g.slow, it.header = slowGrains{}, k.header
+	w.site.onDriver(it.forwarded, false)
+	copy(w.arenas.grads.Bytes(), k.grads.Bytes())
+	for layer := range slices.Backward(w.pieces) {
+		it.ready(layer)
+	}
 }
 
 // cutGrain cuts the next grain. It runs on the driver, which cancels tasks and knows of failures.
@@ -177,7 +235,9 @@ func (w *Side) computeGrain(b workload.Batch, last bool) {
 		w.site.onDriver(it.forwarded, false)
 		final = func(w *Side, layer int, computed bool) {
 			g.add(w, layer, computed)
-			it.ready(layer)
+			if g.keep != core.Kept {
+				it.ready(layer)
+			}
 		}
 	}
 	if b.N > 0 {

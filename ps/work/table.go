@@ -14,11 +14,18 @@ type Entry struct {
 	Steps bool
 	Timed bool // work.time must be set
 	Moves bool // samples are given to other workers, whose pushes are parts of the iteration
-	make  func(s Spec, e Env) Policy
+	// Copies says that several workers compute the same batch, and the first copy counts. So an iteration may be closed that a worker
+	// still computes, and workers pull ahead (ps/core/ahead.go).
+	Copies bool
+	Scheme string // the scheme that the policy needs, with work.required where it has that key; empty: any
+	make   func(s Spec, e Env) Policy
 }
 
-// Fixed is the name of the policy whose batches never change.
-const Fixed = "fixed"
+// Names of policies: the one whose batches never change, and the one with a message for each partition.
+const (
+	Fixed   = "fixed"
+	Partial = "partial"
+)
 
 // All are the policies, the default first.
 var All = []Entry{
@@ -35,6 +42,8 @@ var All = []Entry{
 		Source: "Anytime minibatch (Ferdinand et al.), recalled [M]", Steps: true, Timed: true},
 	{Name: "dropcompute", Rule: "a worker that has computed for longer than tau leaves out the rest of its micro-batches, and exchanges what it has",
 		Source: "DropCompute (Giladi et al., NeurIPS 2023), recalled [M]", Steps: true},
+	{Name: Partial, Rule: "each worker computes the batches of load workers, its own first, and pushes each at once; the first copy of each counts, and required different ones close an iteration, which ends the computing of all",
+		Source: "multi-message communication (Ozfatura, Gunduz, Ulukus, arXiv 1808.02240) [P]; construction reconstructed [R], orders of Amiri and Gunduz (arXiv 1810.09992) recalled [M]", Steps: true, Copies: true, Scheme: "drop"},
 }
 
 // Deals reports whether the policy deals the batches anew while the run goes on.

@@ -25,6 +25,11 @@ type Spec struct {
 	Alpha float64       `yaml:"alpha" min:"0" max:"1e3" when:"policy=epsp" doc:"a worker is a straggler if it is projected to take longer than the median of all by more than this share"`
 	Rate  float64       `yaml:"rate" above:"0" max:"1" when:"policy=epsp" doc:"share of the newest iteration in a worker's measured speed"`
 	Help  Help          `yaml:"help"`
+
+	Load     int    `yaml:"load" min:"1" max:"1e6" when:"policy=partial" doc:"partitions that a worker computes in an iteration, its own first: as many copies there are of each"`
+	Required int    `yaml:"required" min:"0" max:"1e6" when:"policy=partial" doc:"partitions that close an iteration; 0: all"`
+	Order    string `yaml:"order" values:"cyclic,staircase" when:"policy=partial" doc:"which partitions a worker computes after its own: cyclic: those of the workers that follow it; staircase: every second worker goes backward"`
+	Batching int    `yaml:"batching" min:"1" max:"1e6" when:"policy=partial" doc:"partitions whose results a worker pushes together, when the last of them is computed; load or more: all at its end"`
 }
 
 // Help is `help: {...}`: when a worker that has fallen behind gives samples of its batch to others.
@@ -40,9 +45,15 @@ type Help struct {
 // Defaults are R2SP's profile, and the hysteresis of our reconstruction [R]; EPSP's numbers [R];
 // FlexRR's thresholds [T] and chunks [M].
 func Defaults() Spec {
-	return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3, Alpha: 0.2, Rate: 0.3,
+	return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3, Alpha: 0.2, Rate: 0.3, Load: 2, Order: Cyclic, Batching: 1,
 		Help: Help{Helpers: 2, Ask: 0.75, Behind: 0.2, Left: 0.05, First: 0.025, Next: 0.05}}
 }
+
+// The orders of partitions.
+const (
+	Cyclic    = "cyclic"
+	Staircase = "staircase"
+)
 
 // ProfileMax is the longest profile.
 const ProfileMax = 1_000_000

@@ -25,6 +25,7 @@ var policies = map[string]func(s work.Spec, e Env) core.Work{
 	"epsp":        newEPSP,
 	"anytime":     newTimed,
 	"dropcompute": newTimed,
+	"partial":     newPartial,
 }
 
 // New makes the policy of a worker. It panics if the policy has no steps.
@@ -47,10 +48,35 @@ func Parts(s work.Spec, batches []int) int {
 	return most
 }
 
+// hasCopies says whether several workers compute the same batch.
+func hasCopies(s work.Spec) bool {
+	e, _ := work.Lookup(s.Policy)
+	return e.Copies
+}
+
 // stepOf is the number of samples of a step, of a batch.
 func stepOf(s work.Spec, batch int) int32 {
 	if s.Micro > 0 {
 		return int32(s.Micro)
 	}
 	return int32(max(1, batch/16))
+}
+
+// Slots is the number of pushes that a shard may hold beside those of its scheme.
+func Slots(s work.Spec, workers int) int64 {
+	switch e, _ := work.Lookup(s.Policy); {
+	case e.Copies:
+		return int64(workers) + int64(core.AheadSlots(Owners(s, workers)))
+	case e.Moves:
+		return int64(workers) // parts in flight
+	}
+	return 0
+}
+
+// Kept is the number of tasks whose gradients a worker keeps, to push them later.
+func Kept(s work.Spec) int {
+	if !hasCopies(s) {
+		return 0
+	}
+	return min(s.Batching, s.Load) - 1
 }
