@@ -122,7 +122,7 @@ func (c *checker) replied(e *core.Effect) {
 	}
 	s.of[w].openPull = -1
 	v := s.v()
-	if lead := e.Msg.Iter - v; s.bound >= 0 && lead > s.bound && !c.stops(e) {
+	if lead := e.Msg.Iter - v; s.bound >= 0 && lead > s.bound && !c.stops(e) && !c.skipsAhead() {
 		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, but its scheme allows %d", e.Shard, w, e.Msg.Iter, v, lead, s.bound)
 	}
 	if e.Msg.Iter >= s.until {
@@ -230,15 +230,16 @@ func (s *shardCheck) lowest() {
 func (c *checker) left(shards []int32, w int32) {
 	for _, id := range shards {
 		s := &c.shards[id]
+		if c.tasks != nil {
+			c.leftTasks(id, w)
+			continue
+		}
 		if s.of[w].gone {
 			continue
 		}
 		s.of[w].gone = true
 		s.of[w].landing, s.of[w].openPull = -1, -1
 		delete(s.ahead, w)
-		if c.tasks != nil {
-			c.forgetsParts(id, w)
-		}
 		if s.of[w].clock == s.low {
 			s.leaves()
 		}

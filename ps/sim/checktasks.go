@@ -22,7 +22,9 @@ type taskCheck struct {
 	wrong   string // the first violation that a policy has shown; "": none
 	workers []tasksOf
 	shards  []partsOf
-	made    map[partKey]samples // what was computed, until all shards have it
+	made    map[partKey]samples // what was computed, until all shards have it that get it
+	kept    map[partKey]samples // what was computed to be pushed later
+	isLossy bool                // a worker was lost
 	cut     int64               // samples of iterations folded by the lead shard that are in none of their parts
 
 	told   int64 // messages between workers
@@ -51,7 +53,8 @@ type partKey struct {
 // samples are what a push contains: [from, to) of its owner's batch.
 type samples struct {
 	from, to int32
-	shards   int // shards that have not got it
+	flying   int  // pushes of it that have not landed
+	isDone   bool // no more of them begin
 }
 
 // partsOf is what one shard has got.
@@ -64,6 +67,8 @@ type partsOf struct {
 	merged     int64              // and were
 	dropped    int64              // parts that the shard cannot use
 	firstParts int64              // sets of parts that were dropped because their owner is gone
+	left       []bool             // per worker: the server knows that it is gone
+	live       []int32            // per owner: workers in the run that push its iterations
 }
 
 // flight is a push in flight.
@@ -82,12 +87,18 @@ type wholeIteration struct {
 }
 
 func newTaskCheck(s *simulation) *taskCheck {
-	c := &taskCheck{s: s, workers: make([]tasksOf, len(s.workers)), shards: make([]partsOf, len(s.plan.Shards)), made: map[partKey]samples{}}
+	c := &taskCheck{s: s, workers: make([]tasksOf, len(s.workers)), shards: make([]partsOf, len(s.plan.Shards)), made: map[partKey]samples{}, kept: map[partKey]samples{}}
 	for w := range c.workers {
 		c.workers[w].current = -1
 	}
 	for i := range c.shards {
-		c.shards[i] = partsOf{flights: make([]flight, len(s.workers)), open: make([][]wholeIteration, len(s.workers)), whole: make([][]wholeIteration, len(s.workers))}
+		c.shards[i] = partsOf{flights: make([]flight, len(s.workers)), open: make([][]wholeIteration, len(s.workers)), whole: make([][]wholeIteration, len(s.workers)),
+			left: make([]bool, len(s.workers)), live: make([]int32, len(s.workers))}
+		for w := range s.workers {
+			for _, j := range c.ownersOf(int32(w)) {
+				c.shards[i].live[j]++
+			}
+		}
 	}
 	return c
 }
@@ -222,18 +233,31 @@ func (c *taskCheck) computed(me int32, n int64) {
 	a := k.assigned[k.current]
 	k.assigned = slices.Delete(k.assigned, k.current, k.current+1)
 	k.current = -1
-	if n != int64(a.least-a.task.From) || a.begun < a.least {
+	key := partKey{me, a.task.Owner, a.task.Part, a.task.Iter}
+	if a.task.Keep == core.Again {
+		if k, ok := c.kept[key]; !ok || n != int64(k.to-k.from) {
+			c.fail("exactly once: worker %d pushes %d samples of %+v, and has kept %v", me, n, a.task, k)
+		}
+		delete(c.kept, key)
+	} else if n != int64(a.least-a.task.From) || a.begun < a.least {
 		c.fail("tasks: worker %d has computed %d samples of %+v and begun them up to %d, but it ends at %d", me, n, a.task, a.begun, a.least)
 	}
-	key := partKey{me, a.task.Owner, a.task.Part, a.task.Iter}
 	if _, twice := c.made[key]; twice {
 		c.fail("exactly once: worker %d computes %+v for the second time", me, a.task)
 	}
-	c.made[key] = samples{a.task.From, a.task.From + int32(n), len(c.shards)}
+	made := samples{from: a.task.From, to: a.task.From + int32(n)}
+	if a.task.Keep == core.Kept {
+		c.kept[key] = made
+		return
+	}
+	c.made[key] = made
 }
 
 // lost forgets the tasks of a worker that was lost.
-func (c *taskCheck) lost(me int32) { c.workers[me] = tasksOf{current: -1} }
+func (c *taskCheck) lost(me int32) {
+	c.workers[me] = tasksOf{current: -1}
+	c.isLossy = true
+}
 
 // partOffered checks the header of a push that has reached its server.
 func (c *checker) partOffered(m wire.Header) {
@@ -289,11 +313,8 @@ func (c *checker) partLanded(shard, w int32) {
 // delivered returns the content of a push that has landed at one more shard.
 func (c *taskCheck) delivered(key partKey) samples {
 	m := c.made[key]
-	if m.shards--; m.shards == 0 {
-		delete(c.made, key)
-	} else {
-		c.made[key] = m
-	}
+	m.flying--
+	c.note(key, m)
 	return m
 }
 
@@ -303,14 +324,6 @@ func (c *checker) merged(e *core.Effect) {
 	if p.merged++; p.merged != p.merges {
 		c.fail("exactly once: shard %d merges a part of worker %d, iteration %d, but %d were merged and %d had to be", e.Shard, e.To, e.Iter, p.merged, p.merges)
 	}
-}
-
-// forgetsParts records that a shard drops what it has of the iterations of a worker that is gone.
-func (c *checker) forgetsParts(shard, w int32) {
-	p := &c.tasks.shards[shard]
-	p.flights[w] = flight{}
-	p.firstParts += int64(len(p.open[w]))
-	p.open[w] = nil
 }
 
 // partsFolded checks the samples of an iteration that enters the pending sums.

@@ -215,6 +215,9 @@ func (s *simulation) computed(me int32, epoch int32) {
 			s.tallied(me)
 		}
 		for _, p := range s.passes.pieces[s.passes.layer(w.stage-1)] {
+			if w.tasks.isOn && w.tasks.task.Keep == core.Kept {
+				break // nothing is pushed now
+			}
 			s.stepWorker(me, core.Input{Kind: core.PieceReady, Piece: p})
 		}
 	}

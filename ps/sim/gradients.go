@@ -11,6 +11,7 @@ import (
 	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/work/tasks"
 	"fluentps/ps/workload"
 )
 
@@ -131,7 +132,7 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 		each++
 	}
 	if f.s.hasTasks() {
-		each += 2 // the parameters of the iteration, and pieces of a push that have left and not landed
+		each += 2 + int64(tasks.Kept(f.s.cfg.Work)) // the parameters of the iteration, and pieces of a push that have left and not landed
 		f.grain = make([]float32, p.Arena)
 	}
 	f.most = int64(len(f.coded.wire)) + int64(len(f.grain))*shard.ElemBytes + arena + n*(each*arena+f.s.copyBytes()) // one arena is that of the snapshot under evaluation
@@ -144,6 +145,9 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 		vectors := n + 2 + int64(slots) + 1 + int64(means)
 		if f.s.axes.Parts > 1 {
 			vectors += n // parts in flight
+		}
+		if a := f.s.axes.Ahead; a != nil {
+			vectors += n + int64(core.AheadSlots(a.Owners))
 		}
 		if c.Optimized(&p.Shards[i]) {
 			vectors += int64(outer.Rule.State())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -308,7 +309,7 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 	t.Logf("runs %v, parts merged %v, samples left out %v, %d workers lost", ran, moved, cut, lost)
 	for _, name := range work.WithSteps() {
 		e, _ := work.Lookup(name)
-		if n > 100 && (ran[name] < n/8 || e.Moves != (moved[name] > 0) || e.Moves == (cut[name] > 0)) {
+		if n > 100 && (ran[name] < n/8 || e.Moves != (moved[name] > 0) || (e.Moves || e.Copies) == (cut[name] > 0)) {
 			t.Errorf("%s: %d runs, %d parts moved, %d samples cut", name, ran[name], moved[name], cut[name])
 		}
 	}
@@ -323,5 +324,14 @@ func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
 	of.Work.Help.Helpers = 1 + r.IntN(4)
 	of.Work.Help.Ask, of.Work.Help.Behind, of.Work.Help.Left = 0.25+0.75*r.Float64(), 0.3*r.Float64(), 0.3*r.Float64()
 	of.Work.Help.First, of.Work.Help.Next = 0.5*float64(r.IntN(3)), 0.5*r.Float64()+0.01
+	if e, _ := work.Lookup(of.Work.Policy); e.Copies {
+		n := of.Simulate.Workers
+		of.Work.Load, of.Work.Batching, of.Work.Order = 1+r.IntN(n), 1+r.IntN(4), []string{work.Cyclic, work.Staircase}[r.IntN(2)]
+		of.Sync = slices.Clone(of.Sync)
+		for i := range of.Sync {
+			of.Sync[i].Phase = configs.Phase{Scheme: e.Scheme, Common: scheme.Common{Fold: scheme.FoldRank}, Params: &scheme.DropParams{Required: int64(r.IntN(n + 1)), Contributors: "shard"}}
+			of.Sync[i].Then = nil
+		}
+	}
 	return &of
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"fluentps/comm/wire"
@@ -37,6 +38,14 @@ type tasking struct {
 	began   int64 // when the first grain began
 	own     int64 // time of the grains before the last one, without slowness
 	sums    wire.Header
+	kept    []keptTask // of the iteration
+}
+
+// keptTask is a task that was computed and is pushed later.
+type keptTask struct {
+	task  core.Task
+	sums  wire.Header
+	grads []float32 // nil without real gradients
 }
 
 // taken is how many samples of the task were computed.
@@ -94,7 +103,7 @@ func tasksText(parts int) string {
 func (s *simulation) beginTask(me int32, t core.Task) {
 	w := &s.workers[me]
 	k := &w.tasks
-	*k = tasking{task: t, iter: k.iter, isOn: true, mustCut: true, next: t.From, limit: t.To}
+	*k = tasking{task: t, kept: k.kept, iter: k.iter, isOn: true, mustCut: true, next: t.From, limit: t.To}
 	if t.To == 0 {
 		k.limit = int32(s.workers[t.Owner].batch)
 	}
@@ -102,7 +111,7 @@ func (s *simulation) beginTask(me int32, t core.Task) {
 	if k.isOwn = t.Owner == me && t.Iter != k.iter; !k.isOwn {
 		return
 	}
-	k.iter, w.iter = t.Iter, t.Iter
+	k.iter, w.iter, k.kept = t.Iter, t.Iter, k.kept[:0]
 	s.started(me, t.Iter)
 	if s.real != nil {
 		s.real.beginRanges(me)
@@ -127,6 +136,10 @@ func (s *simulation) cutGrain(me int32) {
 	if isFirst {
 		s.waited(w)
 		k.began = s.now
+	}
+	if k.task.Keep == core.Again {
+		s.pushKept(me)
+		return
 	}
 	batch := int32(s.workers[k.task.Owner].batch)
 	end := min(batch, k.limit)
@@ -193,7 +206,33 @@ func (s *simulation) taskDone(me int32) {
 		w.blocked = 0
 	}
 	k.isOn = false
+	if k.task.Keep == core.Kept {
+		kept := keptTask{task: k.task, sums: k.sums}
+		if s.real != nil {
+			kept.grads = slices.Clone(s.real.replicas[me].grads)
+		}
+		k.kept = append(k.kept, kept)
+	}
+	s.check.tasks.doneAt(me, k.task)
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
+}
+
+// pushKept pushes the gradients of a task that was computed before. That takes no time.
+func (s *simulation) pushKept(me int32) {
+	w := &s.workers[me]
+	k := &w.tasks
+	i := slices.IndexFunc(k.kept, func(t keptTask) bool { return t.task.Owner == k.task.Owner && t.task.Iter == k.task.Iter })
+	if i < 0 {
+		s.check.fail("exactly once: worker %d pushes %+v, which it has not kept", me, k.task)
+		return
+	}
+	k.isLast, k.n, k.sums = true, 0, k.kept[i].sums
+	if s.real != nil {
+		copy(s.real.replicas[me].grads, k.kept[i].grads)
+	}
+	w.stage, w.own, w.injected, w.late, w.more = 0, 0, 0, 0, 0
+	w.stalled, w.read, w.waitFrom = true, true, s.now
+	s.proceed(me)
 }
 
 // loseTasks tells the other workers of a loss.

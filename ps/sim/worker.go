@@ -49,6 +49,8 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 		case core.Send:
 			if e.Msg.Kind == wire.Pull {
 				s.check.asked(e.Msg)
+			} else if e.Msg.Kind == wire.Push {
+				s.check.partSent(e.Msg)
 			}
 			if e.Msg.Kind == wire.Pull && s.plan.Shards[e.Msg.Shard].PullBytes() > 0 {
 				s.ask(me, e)
