@@ -81,7 +81,7 @@ func (w *walker) unlike(e work.Entry, i int) (why, hint string) {
 	}
 	p, isDrop := r.Params.(*scheme.DropParams)
 	switch {
-	case r.Push == PushDelta:
+	case r.Push == PushDelta && !w.cfg.Local.IsSet():
 		return "takes deltas of whole iterations, and the policy pushes gradients of others", hint
 	case isDrop && p.Required != int64(w.cfg.Work.Required):
 		return fmt.Sprintf("closes them at required: %d, and work.required is %d", p.Required, w.cfg.Work.Required), hint + ", or set both alike"

@@ -3,9 +3,11 @@ package runtime
 import (
 	"testing"
 
+	"fluentps/configs"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
+	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
 	"fluentps/ps/station"
 	"fluentps/ps/workload"
@@ -37,30 +39,49 @@ func TestTasksHaveTheBitsOfASimulatedRun(t *testing.T) {
 					t.Fatalf("rank %d: %v", i, err)
 				}
 			}
-			data, err := cached(layout.DataSpec(c))
-			if err != nil {
-				t.Fatal(err)
-			}
-			model, err := workload.NewModel(c.ModelSpec(), data.Samples(), cpu.New(1), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			plan, err := layout.Plan(c, workload.Params(model), c.Cluster.Servers, layout.Link{})
-			if err != nil {
-				t.Fatal(err)
-			}
 			var helped [4]int
-			got, err := sim.Run(sim.Options{Config: c, Plan: plan, Rows: data.Train.Rows(), CheckEvery: 16, Gradients: &sim.Gradients{Set: data, Device: cpu.New(1)}, Axes: axes(&helped)})
-			if err != nil {
-				t.Fatal(err)
-			}
 			want := res[0].Summary
-			if g := got.Summary; g.ParametersSHA256 != want.ParametersSHA256 || g.Samples != want.Samples || *g.TrainLoss != *want.TrainLoss {
-				t.Errorf("simulated %.12s after %d samples with train loss %v, the run %.12s, %d, %v", g.ParametersSHA256, g.Samples, *g.TrainLoss, want.ParametersSHA256, want.Samples, *want.TrainLoss)
-			}
+			sameAsSimulated(t, c, want, axes(&helped))
 			if helped[1] != 30 || want.Iterations != 30 {
 				t.Errorf("worker 1 helped %d times in %d iterations, want 30", helped[1], want.Iterations)
 			}
+		})
+	}
+}
+
+// sameAsSimulated runs a configuration with real gradients in virtual time, and compares.
+func sameAsSimulated(t *testing.T, c *configs.Config, want *metrics.Summary, axes station.Axes) {
+	t.Helper()
+	data, err := cached(layout.DataSpec(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := workload.NewModel(c.ModelSpec(), data.Samples(), cpu.New(1), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := layout.Plan(c, workload.Params(model), c.Cluster.Servers, layout.Link{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := sim.Run(sim.Options{Config: c, Plan: plan, Rows: data.Train.Rows(), CheckEvery: 16, Gradients: &sim.Gradients{Set: data, Device: cpu.New(1)}, Axes: axes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := got.Summary; g.ParametersSHA256 != want.ParametersSHA256 || g.Samples != want.Samples || *g.TrainLoss != *want.TrainLoss {
+		t.Errorf("simulated %.12s after %d samples with train loss %v, the run %.12s, %d, %v", g.ParametersSHA256, g.Samples, *g.TrainLoss, want.ParametersSHA256, want.Samples, *want.TrainLoss)
+	}
+}
+
+// Closed by all partitions, an iteration of partial gradients has the same bits in a run and in virtual time, whoever computed them, and
+// even if results are kept.
+func TestPartialGradientsHaveTheBitsOfASimulatedRun(t *testing.T) {
+	for _, work := range []string{"load: 2", "load: 3, batching: 2, order: staircase, micro: 3", "load: 4, batching: 4"} {
+		t.Run(work, func(t *testing.T) {
+			c := load(t, withoutMemory, "evaluate.every_epochs=0", "work={policy: partial, "+work+"}", "sync=[{match: '*', scheme: drop}]",
+				`faults=[{worker: "*", slow: {kind: exponential, sleep: 1ms}}]`)
+			c.Simulate.Workers = 4
+			sameAsSimulated(t, c, mustTrain(t, c, c.Simulate.Workers+c.Cluster.Servers).Summary, station.Axes{})
 		})
 	}
 }

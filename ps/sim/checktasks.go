@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"fluentps/comm/wire"
@@ -138,6 +139,7 @@ func (c *taskCheck) hears(me int32, ev *core.WorkEvent) {
 	}
 	switch ev.Kind {
 	case core.Starting:
+		maps.DeleteFunc(c.kept, func(key partKey, _ samples) bool { return key.by == me }) // its iteration was closed
 		k.current = c.assign(me, ev.Task)
 	case core.Begun:
 		k.current = c.find(me, &ev.Task)

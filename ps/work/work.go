@@ -26,7 +26,7 @@ type Spec struct {
 	Rate  float64       `yaml:"rate" above:"0" max:"1" when:"policy=epsp" doc:"share of the newest iteration in a worker's measured speed"`
 	Help  Help          `yaml:"help"`
 
-	Load     int    `yaml:"load" min:"1" max:"1e6" when:"policy=partial" doc:"partitions that a worker computes in an iteration, its own first: as many copies there are of each"`
+	Load     int    `yaml:"load" min:"1" max:"1e6" when:"policy=partial" doc:"partitions that a worker computes in an iteration, its own first; with order cyclic there are as many copies of each"`
 	Required int    `yaml:"required" min:"0" max:"1e6" when:"policy=partial" doc:"partitions that close an iteration; 0: all"`
 	Order    string `yaml:"order" values:"cyclic,staircase" when:"policy=partial" doc:"which partitions a worker computes after its own: cyclic: those of the workers that follow it; staircase: every second worker goes backward"`
 	Batching int    `yaml:"batching" min:"1" max:"1e6" when:"policy=partial" doc:"partitions whose results a worker pushes together, when the last of them is computed; load or more: all at its end"`
