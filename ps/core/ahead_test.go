@@ -14,43 +14,62 @@ import (
 	"fluentps/ps/shard"
 )
 
-// copier is a dumb Work: it computes whole batches of a list of owners, until every shard has replied.
+// copier is a dumb Work: it computes whole batches of a list of owners, until every shard has replied. It keeps some of them, and pushes
+// them later.
 type copier struct {
 	d      *workDriver
 	me     int32
-	iter   int64
-	next   int // of owners
+	todo   []Task // of this iteration
 	closed bool
 }
 
-func (p *copier) task() Task {
-	return Task{Owner: p.d.owners[p.me][p.next], Iter: p.iter, Parts: 1, Grain: 1}
+func (p *copier) next(out []Order) []Order {
+	if len(p.todo) == 0 || p.closed {
+		return out
+	}
+	t := p.todo[0]
+	p.todo = p.todo[1:]
+	return append(out, Order{Kind: Assign, Task: t})
+}
+
+// plan lists the tasks of an iteration.
+func (p *copier) plan(iter int64) {
+	p.todo, p.closed = nil, false
+	var kept []Task
+	for k, owner := range p.d.owners[p.me] {
+		t := Task{Owner: owner, Iter: iter, Parts: 1, Grain: 1}
+		if k < len(p.d.owners[p.me])-1 && p.d.r.IntN(3) == 0 {
+			t.Keep = Kept
+			p.d.kept++
+			p.todo = append(p.todo, t)
+			t.Keep = Again
+			kept = append(kept, t)
+			continue
+		}
+		p.todo = append(append(p.todo, t), kept...)
+		kept = nil
+	}
 }
 
 func (p *copier) Step(ev WorkEvent, out []Order) []Order {
-	owners := p.d.owners[p.me]
 	switch ev.Kind {
 	case Starting:
-		p.iter, p.next, p.closed = ev.Task.Iter, 0, false
-		out = append(out, Order{Kind: Assign, Task: p.task()})
-		for p.d.early && p.next+1 < len(owners) {
-			p.next++
-			out = append(out, Order{Kind: Assign, Task: p.task()})
+		p.plan(ev.Task.Iter)
+		out = p.next(out)
+		for p.d.early && len(p.todo) > 0 && !slices.ContainsFunc(p.todo, func(t Task) bool { return t.Owner == p.me }) { // its own again is for later
+			out = p.next(out)
 		}
 	case Computed:
-		if p.next+1 < len(owners) && !p.closed {
-			p.next++
-			out = append(out, Order{Kind: Assign, Task: p.task()})
-		}
 		if ev.Task.Owner != p.me {
 			p.d.helped++
 		}
+		return p.next(out)
 	case Answered:
 		p.closed = true
-		for _, j := range owners {
-			t := p.task()
-			t.Owner = j
-			out = append(out, Order{Kind: CancelWork, Task: t})
+		for _, j := range p.d.owners[p.me] {
+			for range 2 { // one to keep, and one to push again
+				out = append(out, Order{Kind: CancelWork, Task: Task{Owner: j, Iter: ev.Task.Iter}})
+			}
 		}
 	}
 	return out
@@ -137,7 +156,7 @@ func (a *aheadRun) check(t *rapid.T) {
 // required. Workers are told when an iteration is closed, and cancel what they do. Nobody waits for ever.
 func TestTheFirstCopiesCloseAnIteration(t *testing.T) {
 	var all aheadRun
-	helped, cancelled := 0, 0
+	helped, cancelled, kept := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		a := genAhead(t)
 		a.reads = a.readsOneIteration
@@ -158,10 +177,10 @@ func TestTheFirstCopiesCloseAnIteration(t *testing.T) {
 			}
 		}
 		all.surplus, all.late, all.unpushed = all.surplus+a.surplus, all.late+a.late, all.unpushed+a.unpushed
-		helped, cancelled = helped+a.d.helped, cancelled+a.d.cancelled
+		helped, cancelled, kept = helped+a.d.helped, cancelled+a.d.cancelled, kept+a.d.kept
 	})
-	if min(all.surplus, all.late, int64(all.unpushed), int64(helped), int64(cancelled)) == 0 {
-		t.Errorf("%d copies were surplus and %d late, %d were cut short, %d batches of others computed, %d cancelled", all.surplus, all.late, all.unpushed, helped, cancelled)
+	if min(all.surplus, all.late, int64(all.unpushed), int64(helped), int64(cancelled), int64(kept)) == 0 {
+		t.Errorf("%d copies were surplus and %d late, %d were cut short, %d batches of others computed, %d cancelled, %d kept", all.surplus, all.late, all.unpushed, helped, cancelled, kept)
 	}
 }
 

@@ -26,6 +26,7 @@ type workDriver struct {
 	givers  []*giver
 	lends   func(me int32) Work // nil: the policies are givers, and a task is computed in one step
 	owners  [][]int32           // per worker: the batches that it computes, if workers pull ahead; nil: they do not
+	kept    int                 // batches that were kept
 	early   bool                // then: all are assigned when an iteration starts
 
 	whole, shared, helped, back, cancelled int // counts of iterations and tasks, to see that each kind occurs
@@ -84,7 +85,9 @@ func (d *workDriver) obey(c *cluster, w *Worker, name string, e Effect) bool {
 		line := "compute " + name
 		c.add(pending{line: line, node: w, name: name, in: Input{Kind: Forwarded}, fill: func(in *Input) { in.Msg.Samples = d.computed(w, do) }})
 		for _, p := range slices.Backward(c.plan.Pieces) {
-			c.add(pending{line: line, node: w, name: name, in: Input{Kind: PieceReady, Piece: p.ID}})
+			if t.Keep != Kept {
+				c.add(pending{line: line, node: w, name: name, in: Input{Kind: PieceReady, Piece: p.ID}})
+			}
 		}
 		c.add(pending{line: line, node: w, name: name, in: Input{Kind: TaskDone}})
 	case Cancel:

@@ -13,6 +13,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/work"
 )
 
 // planChanges prints when the shards of a rule change their scheme.
@@ -121,6 +122,9 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 				from = 0
 			}
 		}
+	}
+	if c.Work.Policy == work.Partial && c.Work.Load > 1 {
+		fmt.Fprintf(b, "  partial: a worker computes up to %d of these batches an iteration and pushes each, up to %d times what is pushed below\n", c.Work.Load, c.Work.Load)
 	}
 }
 

@@ -1,6 +1,8 @@
 package tasks
 
 import (
+	"fmt"
+
 	"fluentps/ps/core"
 	"fluentps/ps/work"
 )
@@ -91,4 +93,18 @@ func (p *partial) next(out []core.Order) []core.Order {
 	p.current = t
 	p.current.To = 0
 	return append(out, core.Order{Kind: core.Assign, Task: t})
+}
+
+// String says which partitions are left, for the stall report.
+func (p *partial) String() string {
+	if p.isOver {
+		return fmt.Sprintf("partial: every shard has closed iteration %d", p.iter)
+	}
+	var left []int32
+	for _, t := range p.todo {
+		if t.Keep != core.Again {
+			left = append(left, t.Owner)
+		}
+	}
+	return fmt.Sprintf("partial: of iteration %d it came to partition %d of %v, and %v are left", p.iter, p.current.Owner, p.order, left)
 }

@@ -183,3 +183,17 @@ func TestOwnersCoverAlike(t *testing.T) {
 		}
 	}
 }
+
+// The stall report says which partitions are left.
+func TestPartialSaysWhatIsLeft(t *testing.T) {
+	p := New(partialSpec(3, work.Cyclic, 1), Env{Me: 2, Batches: []int{8, 8, 8, 8}}).(*partial)
+	p.Step(core.WorkEvent{Kind: core.Starting, Task: core.Task{Owner: 2, Parts: 1, Iter: 5}}, nil)
+	p.Step(core.WorkEvent{Kind: core.Computed}, nil)
+	if got, want := p.String(), "partial: of iteration 5 it came to partition 3 of [2 3 0], and [0] are left"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p.Step(core.WorkEvent{Kind: core.Answered}, nil)
+	if got, want := p.String(), "partial: every shard has closed iteration 5"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
