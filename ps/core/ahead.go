@@ -1,8 +1,6 @@
 package core
 
 import (
-	"slices"
-
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
 )
@@ -38,8 +36,6 @@ type Ahead struct {
 type aheadState struct {
 	owners [][]int32 // per worker
 	live   []int32   // per owner: workers in the run that push its iterations
-	pulled []int64   // by position in Server.owned: the v for which held pulls were looked through last
-	again  [][]bool  // by the same and worker: its pull aligns it
 	lost   bool      // a worker was lost
 }
 
@@ -48,7 +44,7 @@ func (s *Server) makeAhead(c *Ahead) {
 	if c == nil {
 		return
 	}
-	a := &aheadState{owners: c.Owners, live: make([]int32, s.workers), pulled: make([]int64, len(s.owned))}
+	a := &aheadState{owners: c.Owners, live: make([]int32, s.workers)}
 	if a.owners == nil {
 		for w := range s.workers {
 			a.owners = append(a.owners, []int32{int32(w)})
@@ -59,12 +55,11 @@ func (s *Server) makeAhead(c *Ahead) {
 			a.live[j]++
 		}
 	}
-	for range s.owned {
-		a.again = append(a.again, make([]bool, s.workers))
-	}
 	s.ahead, s.acks = a, true
-	for _, id := range s.owned { // a shard may hold all pushes of an iteration while another shard is one further
-		s.shards[id].slotMax += AheadSlots(c.Owners)
+	for _, id := range s.owned {
+		sh := s.shards[id]
+		sh.aligns = make([]bool, s.workers)
+		sh.slotMax += AheadSlots(c.Owners) // after a loss a shard may have pushes of two iterations
 	}
 }
 
@@ -101,14 +96,14 @@ func (s *Server) ownersOf(w, n int32) (changed []int32) {
 // pullArrives notes whether a pull aligns its worker.
 func (s *Server) pullArrives(m *wire.Header) {
 	if s.ahead != nil {
-		s.ahead.again[slices.Index(s.owned, m.Shard)][m.Worker] = m.Part == isAgain
+		s.shards[m.Shard].aligns[m.Worker] = m.Part == isAgain
 	}
 }
 
 // tryAhead hands a pull to the scheme once its iteration is open, so that the scheme answers at once. The scheme judges what
 // the owner has pushed; the worker continues where its pull says, or at v.
 func (s *Server) tryAhead(sh *ownShard, w int32, out []Effect) []Effect {
-	if !sh.pullPending[w] || s.left[w] || sh.pullIter[w] > sh.v() && !(s.ahead.lost && s.ahead.again[slices.Index(s.owned, sh.id)][w]) {
+	if !sh.pullPending[w] || s.left[w] || sh.pullIter[w] > sh.v() && !(s.ahead.lost && sh.aligns[w]) {
 		return out
 	}
 	return s.wantedAhead(sh, w, out)
@@ -118,8 +113,8 @@ func (s *Server) tryAhead(sh *ownShard, w int32, out []Effect) []Effect {
 func (s *Server) noteLoss(m *wire.Header) {
 	if s.ahead != nil && m.Iter == 0 && !s.ahead.lost {
 		s.ahead.lost = true
-		for i := range s.ahead.pulled {
-			s.ahead.pulled[i] = -1
+		for _, id := range s.owned {
+			s.shards[id].lookedAt = -1
 		}
 	}
 }
@@ -135,10 +130,10 @@ func (s *Server) answerAhead(out []Effect) []Effect {
 	if s.ahead == nil {
 		return out
 	}
-	for i, id := range s.owned {
+	for _, id := range s.owned {
 		sh := s.shards[id]
-		if v := sh.v(); v != s.ahead.pulled[i] { // it falls if all had left, and one comes back
-			s.ahead.pulled[i] = v
+		if v := sh.v(); v != sh.lookedAt { // it falls if all had left, and one comes back
+			sh.lookedAt = v
 			for w := range int32(s.workers) {
 				out = s.tryAhead(sh, w, out)
 			}
@@ -166,6 +161,7 @@ func (w *Worker) pullAhead(out []Effect) []Effect {
 	if !w.pullsAhead() {
 		return out
 	}
+	w.work.silent = len(w.shards)
 	for s := range w.shards {
 		out = w.pull(int32(s), out)
 	}
@@ -207,6 +203,7 @@ func (w *Worker) pullAgain(s int32, out []Effect) []Effect {
 	sh := &w.shards[s]
 	sh.replied, sh.landed = false, 0
 	w.open++
+	w.work.silent++
 	w.early.unanswered += w.answersDue(s)
 	for _, p := range w.plan.Shards[s].Pieces {
 		w.early.pieces[p.ID].landed = false
@@ -228,7 +225,10 @@ func (w *Worker) keepsGradients(t Task) {
 
 // answered tells the policy when every shard has replied, so that nothing of the iteration counts any more.
 func (w *Worker) answered(out []Effect) []Effect {
-	if !w.pullsAhead() || w.first < 0 || slices.ContainsFunc(w.shards, func(sh workerShard) bool { return !sh.replied }) {
+	if !w.pullsAhead() || w.first < 0 {
+		return out
+	}
+	if w.work.silent--; w.work.silent > 0 {
 		return out
 	}
 	return w.tellWork(WorkEvent{Kind: Answered, Task: w.work.own}, out)

@@ -57,6 +57,8 @@ type ownShard struct {
 	// iteration and send no parts.
 	queuedPushes [][]wire.Header
 	feeds        []feed // per worker: the state of its subscription; nil where nothing is published
+	aligns       []bool // per worker: its pull aligns it (ahead.go); nil unless workers pull ahead
+	lookedAt     int64  // v for which the pulls that wait for it were looked through last; -1: for none. Only with aligns
 
 	refs       []int           // per parameter buffer: replies in flight, plus 1 while the buffer is held for a checkpoint
 	diskBuf    int32           // the buffer held for a checkpoint, or -1

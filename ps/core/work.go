@@ -117,6 +117,7 @@ type workState struct {
 	readVersion []int64    // per shard: the version that the iteration has read; extra tasks are computed on it
 	starting    bool       // the policy is being told of Starting
 	ahead       bool       // the worker pulls when an iteration starts (ahead.go)
+	silent      int        // then: shards that have not replied
 }
 
 // owedPart is a part of another worker's iteration, at one shard.
