@@ -78,10 +78,10 @@ func (p *copier) Step(ev WorkEvent, out []Order) []Order {
 // aheadRun is a cluster whose workers pull ahead and compute for each other.
 type aheadRun struct {
 	*cluster
-	d                  *workDriver
-	quorum             int // of owners
-	surplus, late      int64
-	byOthers, unpushed int
+	d             *workDriver
+	quorum        int // of owners
+	surplus, late int64
+	unpushed      int
 }
 
 func genAhead(t *rapid.T) *aheadRun {
