@@ -89,10 +89,13 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	}
 	fmt.Fprintf(b, "\nTraining: %d rows; %s is %d samples: %s of %s\n", rows, what, n.PerStep, metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
 	epoch := decimal(n.Epoch)
-	if n.Varies {
+	if n.Varies || c.LeavesOut() {
 		epoch = "at most " + epoch
 	}
 	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n, c.Train.Stop), epoch, budgetText(c.Train.Stop))
+	if c.LeavesOut() {
+		fmt.Fprintf(b, "  work.policy %s leaves samples out: an epoch is %d samples that are computed, in %s iterations if none is left out\n", c.Work.Policy, rows, decimal(math.Ceil(float64(rows)/float64(n.PerIteration))))
+	}
 	b.WriteString(planLocal(c, n, f.Workers))
 	printed := map[string]bool{}
 	for i := range c.Sync {

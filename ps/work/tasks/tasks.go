@@ -24,7 +24,7 @@ var policies = map[string]func(s work.Spec, e Env) core.Work{
 	"flexrr":      newFlexRR,
 	"epsp":        newEPSP,
 	"anytime":     newTimed,
-	"dropcompute": newTimed,
+	"dropcompute": newDropCompute,
 }
 
 // New makes the policy of a worker. It panics if the policy has no steps.
@@ -48,9 +48,4 @@ func Parts(s work.Spec, batches []int) int {
 }
 
 // stepOf is the number of samples of a step, of a batch.
-func stepOf(s work.Spec, batch int) int32 {
-	if s.Micro > 0 {
-		return int32(s.Micro)
-	}
-	return int32(max(1, batch/16))
-}
+func stepOf(s work.Spec, batch int) int32 { return int32(s.StepOf(batch)) }
