@@ -272,14 +272,13 @@ func (p *dropCompute) came(m *wire.Header, out []core.Order) []core.Order {
 		copy(of.rows[m.Iter][m.Part:], []int64{m.Version, m.Samples, m.Correct, m.Blocked, m.Clock})
 		return p.choose(out)
 	case m.Flags == chosen, m.Flags == hello:
-		order := p.compare(m)
+		order, isNew := p.compare(m), !p.isKnown
 		if order > 0 {
 			return p.tellTau(m.Worker, out)
 		}
-		isNew := !p.isKnown
 		p.isKnown, p.by, p.begin, p.until = true, m.Owner, m.Iter, time.Duration(m.Blocked)
-		if isNew && p.chooser() == p.me || order < 0 && p.by != m.Worker {
-			return p.tellAll(out)
+		if order < 0 && (!isNew || p.chooser() == p.me) { // others may know the one that this worker knew, or wait for this worker
+			return p.tellOthers(out)
 		}
 	}
 	return out
