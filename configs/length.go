@@ -37,6 +37,7 @@ type Length struct {
 	Exact        bool    // the number of workers is known
 	DropsStale   bool    // a scheme drops stale pushes, or workers leave out samples, nobody knows how many: Iterations is the largest possible value
 	Varies       bool    // workers take more steps in an iteration than PerIteration has, nobody knows how many: Iterations is the largest possible value
+	LeavesOut    bool    // workers leave out samples: an iteration has PerIteration of them at most
 	fixed        bool    // PerIteration is exact
 	budget       float64 // iterations in which Samples are computed
 	short        bool    // the last iteration of an epoch may have fewer samples, or a few more
@@ -55,7 +56,7 @@ func (c *Config) Length(f Facts) Length {
 	n.Accepted, drops = c.accepted(n.PerIteration, f)
 	n.DropsStale = c.anyPhase(func(e scheme.Entry, _ Phase) bool { return e.DropsStale })
 	if c.LeavesOut() {
-		n.Accepted, n.DropsStale = min(n.Accepted, c.leastSamples(f)), true
+		n.Accepted, n.DropsStale, n.LeavesOut = min(n.Accepted, c.leastSamples(f)), true, true
 	}
 	budget := c.Train.Stop.Samples
 	if f.Rows > 0 {
