@@ -323,5 +323,8 @@ func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
 	of.Work.Help.Helpers = 1 + r.IntN(4)
 	of.Work.Help.Ask, of.Work.Help.Behind, of.Work.Help.Left = 0.25+0.75*r.Float64(), 0.3*r.Float64(), 0.3*r.Float64()
 	of.Work.Help.First, of.Work.Help.Next = 0.5*float64(r.IntN(3)), 0.5*r.Float64()+0.01
+	if of.Work.Policy == "dropcompute" && r.IntN(2) == 0 {
+		of.Work.Time, of.Work.Profile = 0, int64(1+r.IntN(4)) // tau is chosen
+	}
 	return &of
 }
