@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -13,6 +14,10 @@ import (
 //
 // That is the samples per second with tau, over those without. The paper's expectations are means over a profile here, and
 // m counts samples, since the last micro-batch may be smaller and batches of workers may differ.
+//
+// Two rules are ours. The tenth of the iterations whose longest worker takes longest does not count, and neither does the tenth
+// where it is fastest: one stall of a host would make it look good to leave out nearly everything. And of all tau with nearly the
+// largest speed-up the largest is taken, since it leaves out least.
 
 // profile is what one worker measured: in each row the ends of the micro-batches of an iteration, since the first one began,
 // and then how long the worker did not compute after the last one.
@@ -31,12 +36,17 @@ func (p *profile) until(tau int64, k int) (samples, took int64) {
 	return p.samples[j], p.rows[k][j]
 }
 
-// candidatesMax is how many values of tau are tried. They are quantiles of the measured ends.
+// candidatesMax is how many values of tau are tried. They lie just before quantiles of the measured ends: between two ends all values do
+// the same, and behind the last one nothing is left out.
 const candidatesMax = 256
 
-// bestTau returns the tau with the largest speed-up, and the speed-up. tau 0 stands for no limit: nothing is gained. All profiles
-// have the same number of iterations, at least one.
+// nearly is the share of the largest speed-up that is good enough.
+const nearly = 0.99
+
+// bestTau returns tau, and its speed-up. tau 0 stands for no limit: nothing is gained. All profiles have the same number of iterations, at
+// least one.
 func bestTau(all []profile) (tau time.Duration, speedUp float64) {
+	all = trimmed(all)
 	var ends []int64
 	for i := range all {
 		for _, row := range all[i].rows {
@@ -45,14 +55,42 @@ func bestTau(all []profile) (tau time.Duration, speedUp float64) {
 	}
 	slices.Sort(ends)
 	communicates := timeWithoutComputing(all)
-	speedUp = 1
-	for c := range min(candidatesMax, len(ends)) {
-		t := ends[c*len(ends)/min(candidatesMax, len(ends))]
-		if s := speedUpOf(all, t, communicates); s > speedUp && t > 0 {
-			tau, speedUp = time.Duration(t), s
+	n := min(candidatesMax, len(ends))
+	speedUps, most := make([]float64, n), 1.0
+	for c := range n {
+		speedUps[c] = speedUpOf(all, ends[c*len(ends)/n]-1, communicates)
+		most = max(most, speedUps[c])
+	}
+	if most*nearly <= 1 {
+		return 0, 1
+	}
+	for c := n - 1; ; c-- {
+		if speedUps[c] >= most*nearly {
+			return time.Duration(max(1, ends[c*len(ends)/n]-1)), speedUps[c]
 		}
 	}
-	return tau, speedUp
+}
+
+// trimmed leaves out the iterations that took longest and shortest.
+func trimmed(all []profile) (some []profile) {
+	n := len(all[0].rows)
+	longest := make([]int64, n)
+	order := make([]int, n)
+	for k := range n {
+		order[k] = k
+		for i := range all {
+			longest[k] = max(longest[k], all[i].rows[k][len(all[i].samples)-1])
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(longest[a], longest[b]) })
+	for i := range all {
+		p := profile{samples: all[i].samples}
+		for _, k := range order[n/10 : n-n/10] {
+			p.rows = append(p.rows, all[i].rows[k])
+		}
+		some = append(some, p)
+	}
+	return some
 }
 
 // timeWithoutComputing is Tc: the worker that waits least in an iteration waits for no other.
