@@ -58,7 +58,7 @@ func (w *walker) crossStepRules(policy *leaf, e work.Entry) {
 			case e.Moves && s.WantsNorms(ph.Params):
 				why, hint = "tell the norms of whole pushes", "set another scheme, or work.policy: fixed"
 			case r.Push == PushDelta:
-				why, hint = "push deltas of whole iterations", "set push: gradient, or work.policy: fixed"
+				why, hint = "push deltas of whole iterations", "set push: gradient if the scheme takes it, or work.policy: fixed"
 			}
 			if why != "" {
 				if e.Scheme != "" {

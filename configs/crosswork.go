@@ -5,8 +5,17 @@ import (
 	"fluentps/ps/work"
 )
 
-// WeighsSamples reports whether the batches of ranks differ, so that a push that is a version weighs by its samples.
-func (c *Config) WeighsSamples() bool { return c.DealsBatches() || len(c.Work.Shares) > 0 }
+// WeighsSamples reports whether the samples of pushes differ, so that a push that is a version weighs by its samples.
+func (c *Config) WeighsSamples() bool { return c.batchesDiffer() || c.LeavesOut() }
+
+// batchesDiffer reports whether the batches of ranks differ.
+func (c *Config) batchesDiffer() bool { return c.DealsBatches() || len(c.Work.Shares) > 0 }
+
+// LeavesOut reports whether a worker may leave out samples of its batch.
+func (c *Config) LeavesOut() bool {
+	e, _ := work.Lookup(c.Work.Policy)
+	return e.Cuts
+}
 
 // crossWork refuses what does not go with batches that differ between ranks, or change.
 func (w *walker) crossWork(t *table) {
@@ -18,7 +27,7 @@ func (w *walker) crossWork(t *table) {
 	if w.cfg.Work.Policy == work.Fixed {
 		at, name, who = shares, "work.shares", "fixed"
 	}
-	if p := w.cfg.Data.Partition; !partition.bad && partition.key != nil && p != "disjoint_random" {
+	if p := w.cfg.Data.Partition; w.cfg.batchesDiffer() && !partition.bad && partition.key != nil && p != "disjoint_random" {
 		w.fatal(partition.node, partition.path, "set disjoint_random, or leave it out", "%s deals each rank its part of the rows at random, so they cannot be dealt as %s", name, p)
 	}
 	if t.byPath["sync"].bad {
@@ -42,16 +51,16 @@ func (w *walker) crossWork(t *table) {
 					"%s makes fast ranks wait for the batches that follow a plan, but sync[%d] (%s with strict: true) may hold back a slow one until the fast ones continue: a deadlock", who, i, e.Name)
 				return
 			case e.CopiesOf(ph.Params) != scheme.Pulled:
-				w.fatal(at.node, at.path, "set scheme: ssp without cache, or leave the batches equal",
-					"%s weighs pushes by their samples where batches differ, but with sync[%d] (%s) workers add their own pushes to copies of the parameters, all with the same weight", who, i, e.Name)
+				w.fatal(at.node, at.path, "set scheme: ssp without cache, or leave the batches equal and whole",
+					"%s weighs pushes by their samples, which differ, but with sync[%d] (%s) workers add their own pushes to copies of the parameters, all with the same weight", who, i, e.Name)
 				return
 			case e.Name == "ringleader":
-				w.fatal(at.node, at.path, "set scheme: quorum or softsync, or leave the batches equal",
-					"%s weighs pushes by their samples where batches differ, but under sync[%d] (%s) all workers weigh alike, whatever their batches", who, i, e.Name)
+				w.fatal(at.node, at.path, "set scheme: quorum or softsync, or leave the batches equal and whole",
+					"%s weighs pushes by their samples, which differ, but under sync[%d] (%s) all workers weigh alike, whatever their batches", who, i, e.Name)
 				return
 			case e.Means != nil && e.Means(ph.Params, 1) > 0:
-				w.fatal(at.node, at.path, "set versions: single, or leave the batches equal",
-					"%s weighs pushes by their samples where batches differ, but sync[%d] (%s) keeps means of pushes that all weigh the same", who, i, e.Name)
+				w.fatal(at.node, at.path, "set versions: single, or leave the batches equal and whole",
+					"%s weighs pushes by their samples, which differ, but sync[%d] (%s) keeps means of pushes that all weigh the same", who, i, e.Name)
 				return
 			}
 		}

@@ -44,6 +44,7 @@ func idle(c *Config, o *Origins, f Facts) Diagnostics {
 	w.roles()
 	w.device()
 	w.simulated()
+	w.profile()
 	w.rules()
 	return w.out
 }
@@ -272,7 +273,7 @@ func (w *idler) device() {
 
 // simulated looks for batches that differ in a model where each takes equally long.
 func (w *idler) simulated() {
-	if !w.f.Simulated || !w.c.WeighsSamples() || w.c.Simulate.Compute.PerSample > 0 {
+	if !w.f.Simulated || !w.c.batchesDiffer() || w.c.Simulate.Compute.PerSample > 0 {
 		return
 	}
 	path, who := "work.policy", w.c.Work.Policy+" deals batches"

@@ -35,8 +35,9 @@ type Length struct {
 	Turns        int64   // iterations in which each shard is exchanged once
 	Pushes       float64 // of a shard, over all workers
 	Exact        bool    // the number of workers is known
-	DropsStale   bool    // a scheme drops stale pushes, nobody knows how many: Iterations is the largest possible value
+	DropsStale   bool    // a scheme drops stale pushes, or workers leave out samples, nobody knows how many: Iterations is the largest possible value
 	Varies       bool    // workers take more steps in an iteration than PerIteration has, nobody knows how many: Iterations is the largest possible value
+	LeavesOut    bool    // workers leave out samples: an iteration has PerIteration of them at most
 	fixed        bool    // PerIteration is exact
 	budget       float64 // iterations in which Samples are computed
 	short        bool    // the last iteration of an epoch may have fewer samples, or a few more
@@ -54,6 +55,9 @@ func (c *Config) Length(f Facts) Length {
 	drops := false
 	n.Accepted, drops = c.accepted(n.PerIteration, f)
 	n.DropsStale = c.anyPhase(func(e scheme.Entry, _ Phase) bool { return e.DropsStale })
+	if c.LeavesOut() {
+		n.Accepted, n.DropsStale, n.LeavesOut = min(n.Accepted, c.leastSamples(f)), true, true
+	}
 	budget := c.Train.Stop.Samples
 	if f.Rows > 0 {
 		budget = c.Train.Stop.SampleBudget(f.Rows)
@@ -81,6 +85,17 @@ func (c *Config) Length(f Facts) Length {
 	}
 	n.Exchanges = math.Ceil(n.Iterations / float64(n.Turns))
 	n.Steps = c.stepsOf(n, f)
+	return n
+}
+
+// leastSamples is the number of samples of an iteration in which each worker computes one step of its batch.
+func (c *Config) leastSamples(f Facts) (n int64) {
+	if f.Computes == 0 {
+		return 1
+	}
+	for _, batch := range c.Batches(f.Computes) {
+		n += int64(min(batch, c.Work.StepOf(batch)))
+	}
 	return n
 }
 

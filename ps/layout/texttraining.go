@@ -90,10 +90,13 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	}
 	fmt.Fprintf(b, "\nTraining: %d rows; %s is %d samples: %s of %s\n", rows, what, n.PerStep, metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
 	epoch := decimal(n.Epoch)
-	if n.Varies {
+	if n.Varies || n.LeavesOut {
 		epoch = "at most " + epoch
 	}
 	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n, c.Train.Stop), epoch, budgetText(c.Train.Stop))
+	if n.LeavesOut {
+		fmt.Fprintf(b, "  work.policy %s leaves samples out: an epoch is %d samples that are computed, in %s iterations if none is left out\n", c.Work.Policy, rows, decimal(math.Ceil(float64(rows)/float64(n.PerIteration))))
+	}
 	b.WriteString(planLocal(c, n, f.Workers))
 	printed := map[string]bool{}
 	for i := range c.Sync {
@@ -207,7 +210,7 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 	switch {
 	case math.IsInf(versions, 1):
 		number = "updates"
-	case n.Varies:
+	case n.Varies, n.LeavesOut:
 		number = "at most " + number
 	case versions == 1:
 		number = "1 update"
@@ -215,7 +218,11 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 	if n.Varies {
 		more = " or more"
 	}
-	text := fmt.Sprintf("  %s: %s of a shard, %s: effective batch %s%s", ph.Scheme, number, meaning, plural(math.Round(batch), "sample"), more)
+	least := ""
+	if n.LeavesOut {
+		least = "at most "
+	}
+	text := fmt.Sprintf("  %s: %s of a shard, %s: effective batch %s%s%s", ph.Scheme, number, meaning, least, plural(math.Round(batch), "sample"), more)
 	return text + shareText(ph, f.Workers) + "\n"
 }
 

@@ -104,6 +104,19 @@ func (r *Search) checkDealt(q *Origin) error {
 	return err
 }
 
+// checkLearned fails if the policy of a worker cannot go on with what it has learned.
+func (r *Search) checkLearned(s *train.State, worker int) error {
+	roles := r.station.Roles
+	numbers := s.Learned.Of(r.station.Config.Work.Policy, len(roles.Workers))
+	if numbers == nil || worker >= len(roles.Workers) {
+		return nil
+	}
+	if err := r.station.Build().Worker(worker, s.Next, nil).Recall(numbers); err != nil {
+		return fmt.Errorf("learned: %w", err)
+	}
+	return nil
+}
+
 // checkTallies compares what the ranks of a worker measured with its limits.
 func checkTallies(all []work.Tally) error {
 	const most = checkpoint.CountMax
@@ -280,7 +293,7 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 	if err != nil {
 		return err
 	}
-	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]), checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax), checkTallies(s.Tallies), r.checkOwn(q, s))
+	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]), checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax), checkTallies(s.Tallies), r.checkLearned(s, worker), r.checkOwn(q, s))
 	for i, m := range s.Thresholds {
 		if err == nil {
 			at := fmt.Sprintf("thresholds[%d].", i)

@@ -283,13 +283,14 @@ func (w *worker) pushed() int64 {
 // takes is how long an iteration computes, in nanoseconds. own is what its batch costs, or the time of the recorded iteration that it
 // replays. injected is the slowness of faults, which delays the worker between forward and backward, and late that before the iteration.
 func (w *worker) takes(iter int64) (own, injected, late int64) {
-	base, pushing, a := w.amounts(iter)
+	base, pushing, a := w.amounts(iter, 0, w.batch)
 	return int64(base), int64(a.Of(base - pushing)), int64(w.slow.Before(iter))
 }
 
-// amounts are the time that the batch of an iteration computes, the part of it that a recorded run spent on pushing, and the slowness.
-func (w *worker) amounts(iter int64) (base, pushing time.Duration, a straggler.Amount) {
-	base, a = w.cost.of(w.batch), w.slow.Within(iter)
+// amounts are the time that the batch of an iteration computes, the part of it that a recorded run spent on pushing, and the slowness of
+// the samples [from, to).
+func (w *worker) amounts(iter, from, to int64) (base, pushing time.Duration, a straggler.Amount) {
+	base, a = w.cost.of(w.batch), w.slow.Part(iter, from, to, w.batch)
 	if r, ok := w.slow.Recorded(iter); ok {
 		base, pushing, a.Least = w.cost.stretched(r, w.batch), r.Push, 0
 	}

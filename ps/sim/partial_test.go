@@ -44,7 +44,7 @@ func (p *partialRun) closes(t *rapid.T, tb testing.TB, batching int) (at time.Du
 		t.Fatal(err)
 	}
 	for i := range s.workers {
-		own, injected, late := s.workers[i].takesGrain(0, 4, true)
+		own, injected, late := s.workers[i].takesGrain(0, 0, 4, true)
 		tasks = append(tasks, time.Duration(own+injected+late))
 	}
 	s.begin()

@@ -333,5 +333,8 @@ func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
 			of.Sync[i].Then = nil
 		}
 	}
+	if of.Work.Policy == "dropcompute" && r.IntN(2) == 0 {
+		of.Work.Time, of.Work.Profile = 0, int64(1+r.IntN(4)) // tau is chosen
+	}
 	return &of
 }

@@ -155,7 +155,7 @@ func (s *simulation) cutGrain(me int32) {
 	s.stepWorker(me, core.Input{Kind: core.StepBegun, Msg: wire.Header{Samples: int64(k.next + k.n)}})
 	end = min(end, k.limit) // the policy may have given samples away, but none of this grain
 	k.isLast = k.next+k.n >= end
-	own, injected, late := w.takesGrain(k.iter, int64(k.n), k.isOwn && isFirst)
+	own, injected, late := w.takesGrain(k.iter, int64(k.next), int64(k.n), k.isOwn && isFirst)
 	k.sums.Samples += int64(k.n)
 	if s.real != nil {
 		s.real.computeGrain(me, isFirst)
@@ -184,16 +184,16 @@ func (s *simulation) grainDone(me int32) {
 	s.cutGrain(me)
 }
 
-// takesGrain is how long a grain of n samples computes in the worker's own iteration, in nanoseconds; own, injected and late are those
-// of takes.
-func (w *worker) takesGrain(iter, n int64, isFirst bool) (own, injected, late int64) {
+// takesGrain is how long a grain of n samples from one on computes in the worker's own iteration, in nanoseconds; own, injected and late
+// are those of takes.
+func (w *worker) takesGrain(iter, from, n int64, isFirst bool) (own, injected, late int64) {
 	share := float64(n) / float64(w.batch)
-	base, pushing, a := w.amounts(iter)
+	base, pushing, a := w.amounts(iter, from, from+n)
 	base, pushing = time.Duration(share*float64(base)), time.Duration(share*float64(pushing))
 	if isFirst {
 		late = int64(w.slow.Before(iter))
 	}
-	return int64(base), int64(a.Part(share).Of(base - pushing)), late
+	return int64(base), int64(a.Of(base - pushing)), late
 }
 
 // taskDone ends the task of a worker: all its pieces were handed over.

@@ -25,6 +25,16 @@ func (d *draws) at(i int64) *rand.Rand {
 	return d.Rand
 }
 
+// of returns the generator of a part of an iteration that draws for itself. The first part draws as an iteration does.
+func (d *draws) of(i, part int64) *rand.Rand {
+	if part == 0 {
+		return d.at(i)
+	}
+	key := mix(d.key, uint64(part))
+	d.source.Seed(mix(key, uint64(i)), key)
+	return d.Rand
+}
+
 // mix is the finalizer of SplitMix64 over both numbers.
 func mix(a, b uint64) uint64 {
 	z := a + 0x9e3779b97f4a7c15*(b+1)

@@ -7,4 +7,8 @@ type exponential struct {
 
 func newExponential(s Spec, e Env) Injector { return exponential{s.unit(), newDraws(e)} }
 
-func (x exponential) Draw(iter int64) Amount { return x.part.scaled(x.draws.at(iter).ExpFloat64()) }
+func (x exponential) Draw(iter int64) Amount { return x.drawPart(iter, 0) }
+
+func (x exponential) drawPart(iter, part int64) Amount {
+	return x.part.scaled(x.draws.of(iter, part).ExpFloat64())
+}

@@ -10,8 +10,10 @@ type lognormal struct {
 
 func newLognormal(s Spec, e Env) Injector { return lognormal{s.unit(), s.Spread, newDraws(e)} }
 
-// Draw subtracts half of the variance, so that the mean is one part.
-func (l lognormal) Draw(iter int64) Amount {
-	z := float64(l.spread * l.draws.at(iter).NormFloat64())
+func (l lognormal) Draw(iter int64) Amount { return l.drawPart(iter, 0) }
+
+// drawPart subtracts half of the variance, so that the mean is one part.
+func (l lognormal) drawPart(iter, part int64) Amount {
+	z := float64(l.spread * l.draws.of(iter, part).NormFloat64())
 	return l.part.scaled(math.Exp(z - float64(l.spread*l.spread)/2))
 }

@@ -17,6 +17,7 @@ type Spec struct {
 	Factor    float64       `yaml:"factor,omitempty" above:"1" when:"kind=constant,exponential,normal,lognormal,two_state" doc:"multiplies the time of computing, on average; or sleep"`
 	Sleep     time.Duration `yaml:"sleep,omitempty" above:"0" when:"kind=constant,exponential,normal,lognormal,two_state,fluentps" doc:"time added to each iteration, on average; or factor"`
 	Spread    float64       `yaml:"spread" above:"0" max:"10" when:"kind=normal,lognormal,fluentps" doc:"normal, fluentps: standard deviation of the slowness, as a share of its mean; what would be negative is 0. lognormal: standard deviation of its logarithm"`
+	Draws     int64         `yaml:"draws,omitempty" min:"0" max:"1000" when:"kind=exponential,normal,lognormal" doc:"draws of an iteration: each of so many equal parts of its batch is slowed by a draw of its own; 0: one"`
 	Enter     float64       `yaml:"enter" above:"0" max:"1" when:"kind=two_state" doc:"probability per iteration that a slow phase begins; outside of it nothing is added"`
 	Leave     float64       `yaml:"leave" above:"0" max:"1" when:"kind=two_state" doc:"probability per iteration that a slow phase ends"`
 	Chance    float64       `yaml:"chance" above:"0" max:"1" when:"kind=dbs" doc:"probability per epoch that some slow epochs begin"`
@@ -69,6 +70,11 @@ func (a Amount) Part(share float64) Amount {
 	return a
 }
 
+// parted is an injector that draws for parts of an iteration, independently. Part 0 is what Draw returns.
+type parted interface {
+	drawPart(iter, part int64) Amount
+}
+
 // Injector is the slowness of one worker by one spec. Draw returns what iteration iter takes beyond its computing; equal arguments give
 // equal amounts, in whatever order they come. It is cheap in order of iterations.
 type Injector interface{ Draw(iter int64) Amount }
@@ -82,13 +88,14 @@ func New(s Spec, e Env) (Injector, error) {
 	if s.Kind == "fluentps" && e.Worker%s.Every != 0 {
 		return nil, nil
 	}
-	return &bounded{Injector: entry.make(s, e), from: s.From, until: s.Until}, nil
+	return &bounded{Injector: entry.make(s, e), from: s.From, until: s.Until, draws: max(1, s.Draws)}, nil
 }
 
 // bounded is an injector from an iteration on, until another.
 type bounded struct {
 	Injector
 	from, until int64 // until 0: to the end
+	draws       int64 // of an iteration
 }
 
 func (b *bounded) Draw(iter int64) Amount {
@@ -96,6 +103,15 @@ func (b *bounded) Draw(iter int64) Amount {
 		return Amount{}
 	}
 	return b.Injector.Draw(iter)
+}
+
+// at is what an iteration takes in part k of so many equal ones.
+func (b *bounded) at(iter, k, parts int64) Amount {
+	p, ok := b.Injector.(parted)
+	if !ok || b.draws == 1 || !b.has(iter) {
+		return b.Draw(iter)
+	}
+	return p.drawPart(iter, k*b.draws/parts)
 }
 
 func (b *bounded) has(iter int64) bool { return iter >= b.from && (b.until == 0 || iter < b.until) }

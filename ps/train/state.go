@@ -27,6 +27,8 @@ type State struct {
 	Thresholds []payload.Memory `json:"thresholds,omitempty"`
 	// Tallies are what the ranks of the worker's team measured under their present plan and under the one before, two for each rank; nil: batches never change.
 	Tallies []work.Tally `json:"tallies,omitempty"`
+	// Learned is what the worker's policy of work has learned; nil: nothing.
+	Learned *work.Learned `json:"learned,omitempty"`
 }
 
 // Vectors returns how many vectors the file of each worker holds, and whether the first one is a residual.
@@ -57,6 +59,7 @@ func (w *Side) Save() (state State, vectors [][]float32) {
 	}
 	state.Thresholds = slices.Clone(w.enc.memory)
 	w.dealing.save(&state)
+	state.Learned = work.NewLearned(w.station.Config.Work.Policy, len(w.station.Roles.Workers), w.node.Learned())
 	if w.deltas.local != nil {
 		optimizer, steps := w.deltas.local.State()
 		state.Steps, vectors = steps, append(vectors, optimizer...)
@@ -75,6 +78,9 @@ func (w *Side) Resume(saved State, vectors [][]float32, dealt *work.Assignment) 
 		return nil
 	}
 	w.node.DealUntil(w.dealing.until())
+	if err := w.node.Recall(saved.Learned.Of(w.station.Config.Work.Policy, len(w.station.Roles.Workers))); err != nil {
+		return fmt.Errorf("worker %d: %w", w.me, err)
+	}
 	if len(saved.Thresholds) == len(w.enc.memory) {
 		copy(w.enc.memory, saved.Thresholds)
 	}
@@ -116,6 +122,9 @@ func (w *Side) Renew(start *build.Start) {
 	if old := w.node; old != nil {
 		w.makeNode(start)
 		w.node.Succeed(old)
+		if err := w.node.Recall(old.Learned()); err != nil {
+			panic(fmt.Sprintf("train: worker %d: a policy cannot read its own memory: %v", w.me, err))
+		}
 	}
 	w.dealing.renew()
 	w.done = false

@@ -11,6 +11,7 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
+	"fluentps/ps/straggler"
 	"fluentps/ps/work/tasks"
 	"fluentps/ps/workload"
 )
@@ -54,9 +55,9 @@ type keptTask struct {
 
 // slowGrains is the slowness of the current task, which each grain gets in proportion to its samples.
 type slowGrains struct {
-	before time.Duration // own computing of the grains before the last one
-	share  float64       // of the last grain in the batch of the worker
-	slept  time.Duration // in the last grain
+	before time.Duration    // own computing of the grains before the last one
+	asked  straggler.Amount // of the last grain
+	slept  time.Duration    // in the last grain
 }
 
 // makeRanges allocates the memory of ranges, if a policy gives the worker's work.
@@ -260,13 +261,13 @@ const forwardsPerGrain = 3
 // slowGrain slows a grain down that has computed, or is expected to compute, for own.
 func (it *iteration) slowGrain(n int, own time.Duration, last bool) {
 	w, g := it.w, it.w.ranges
-	share := float64(n) / float64(len(w.feed.batch.Y))
-	asked := w.slow.to.Within(it.slowAt()).Part(share).Of(own)
+	amount := w.slow.to.Part(it.slowAt(), int64(g.next), int64(g.next+n), int64(len(w.feed.batch.Y)))
+	asked := amount.Of(own)
 	slept := time.Duration(0)
 	it.sleep(max(asked/2, asked+w.slow.owed), &slept)
 	it.timing.slept += slept
 	if last {
-		g.slow.share, g.slow.slept = share, slept
+		g.slow.asked, g.slow.slept = amount, slept
 	} else {
 		g.slow.before += own
 		w.slow.settle(asked, slept)
@@ -281,7 +282,7 @@ func (it *iteration) settleSlowness(own time.Duration) {
 		s.finished(it.slowAt(), it.timing.forward, own, it.timing.slept)
 		return
 	}
-	s.settle(s.to.Within(it.slowAt()).Part(g.slow.share).Of(own-g.slow.before), g.slow.slept)
+	s.settle(g.slow.asked.Of(own-g.slow.before), g.slow.slept)
 }
 
 // add adds the sums so far to the gradients of a layer.

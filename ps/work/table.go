@@ -13,6 +13,7 @@ type Entry struct {
 	// gives samples away, or ends the computing, between two steps.
 	Steps bool
 	Timed bool // work.time must be set
+	Cuts  bool // a worker may leave out samples of its batch
 	Moves bool // samples are given to other workers, whose pushes are parts of the iteration
 	// Copies says that several workers compute the same batch, and the first copy counts. So an iteration may be closed that a worker
 	// still computes, and workers pull ahead (ps/core/ahead.go).
@@ -39,9 +40,9 @@ var All = []Entry{
 	{Name: "epsp", Rule: "elastic: a worker keeps the share of its batch that fits its speed, and the others get the rest when the iteration starts; whoever is idle takes tasks that have not begun from the worker that is projected to finish last",
 		Source: "Falcon's EPSP (Zhou et al., ICDCS 2019): straggler projection, elastic control and the transfer of blocked tasks to pioneers [P]; all formulas and messages are reconstructed [R], and a worker has one unit of computing", Steps: true, Moves: true},
 	{Name: "anytime", Rule: "each worker computes for a fixed time, and its push weighs by the samples that it got through",
-		Source: "Anytime minibatch (Ferdinand et al.), recalled [M]", Steps: true, Timed: true},
-	{Name: "dropcompute", Rule: "a worker that has computed for longer than tau leaves out the rest of its micro-batches, and exchanges what it has",
-		Source: "DropCompute (Giladi et al., NeurIPS 2023), recalled [M]", Steps: true},
+		Source: "Anytime minibatch (Ferdinand et al.), recalled [M]; that the first step always runs is ours", Steps: true, Timed: true, Cuts: true},
+	{Name: "dropcompute", Rule: "a worker that has computed for longer than tau leaves out the rest of its micro-batches, and exchanges what it has; tau is set, or chosen by the times that were measured",
+		Source: "DropCompute (Giladi et al., NeurIPS 2023): after each micro-batch, as in the authors' code [A]; the formula of tau recalled [M]; profile, and who chooses, are ours", Steps: true, Cuts: true},
 	{Name: Partial, Rule: "each worker computes the batches of load workers, its own first, and pushes each at once; the first copy of each counts, and required different ones close an iteration, which ends the computing of all",
 		Source: "multi-message communication (Ozfatura, Gunduz, Ulukus, arXiv 1808.02240) [P]; construction reconstructed [R], orders of Amiri and Gunduz (arXiv 1810.09992) recalled [M]", Steps: true, Copies: true, Scheme: "drop"},
 }

@@ -12,16 +12,16 @@ import (
 
 // Spec is `work: {...}`. Package configs checks it.
 type Spec struct {
-	Policy   string    `yaml:"policy" values:"@works" doc:"how many samples each rank that computes gets: fixed: train.batch_per_worker, or its share of train.batch_global; dbs: by the times of the epoch before; r2sp_batch: by profiles"`
+	Policy   string    `yaml:"policy" values:"@works" doc:"how many samples each rank that computes gets: fixed: train.batch_per_worker, or its share of train.batch_global; dbs: by the times of the epoch before; r2sp_batch: by profiles; flexrr: others compute some of it for a worker that is behind; anytime and dropcompute: samples that would be late are left out"`
 	Shares   []float64 `yaml:"shares,omitempty" above:"0" max:"1e6" when:"policy=fixed" doc:"shares of the batch and of the data by rank that computes, in order; []: equal"`
 	BatchMax int       `yaml:"batch_max" min:"0" max:"1e9" when:"policy=dbs,r2sp_batch" doc:"most samples of one rank in an iteration, for which memory is allocated; 0: 4 times an equal share"`
 	Replay   string    `yaml:"replay,omitempty" form:"path" when:"policy=dbs,r2sp_batch" doc:"work.csv of a run folder: batches are dealt by the times in it, and not by those that are measured; so the batches of that run come again, and under bsp its parameters to the bit"`
-	Profile  int64     `yaml:"profile" min:"1" max:"1e6" when:"policy=r2sp_batch" doc:"iterations of a profile; after each one the batches are judged"`
+	Profile  int64     `yaml:"profile" min:"1" max:"1e6" when:"policy=r2sp_batch,dropcompute" doc:"iterations of a profile; r2sp_batch: after each one the batches are judged; dropcompute with time 0: in the first ones nothing is left out, and the times of the steps are measured"`
 	Delta    float64   `yaml:"delta" above:"0" max:"1e3" when:"policy=r2sp_batch" doc:"batches are judged unfit if a worker is off the common finish time by more than this share of the gap between two workers"`
 	Rounds   int       `yaml:"rounds" min:"1" max:"1000" when:"policy=r2sp_batch" doc:"batches change when so many profiles in a row judged them unfit"`
 
 	Micro int           `yaml:"micro" min:"0" max:"1e9" when:"policy=@works with steps" doc:"samples of a step (a micro-batch): tasks are moved, and computing ends, between two steps; 0: a sixteenth of the batch, at least 1"`
-	Time  time.Duration `yaml:"time" min:"0" max:"1e6" when:"policy=anytime,dropcompute" doc:"how long a worker computes in an iteration: it begins no step later, except the first; dropcompute, 0: measured in the first profile iterations"`
+	Time  time.Duration `yaml:"time" min:"0" max:"1e6" when:"policy=anytime,dropcompute" doc:"how long a worker computes in an iteration: it begins no step later, except the first; dropcompute, 0: tau is chosen from what is measured in the first iterations"`
 	Alpha float64       `yaml:"alpha" min:"0" max:"1e3" when:"policy=epsp" doc:"a worker is a straggler if it is projected to take longer than the median of all by more than this share"`
 	Rate  float64       `yaml:"rate" above:"0" max:"1" when:"policy=epsp" doc:"share of the newest iteration in a worker's measured speed"`
 	Help  Help          `yaml:"help"`
@@ -54,6 +54,14 @@ const (
 	Cyclic    = "cyclic"
 	Staircase = "staircase"
 )
+
+// StepOf is the number of samples of a step, of a batch.
+func (s *Spec) StepOf(batch int) int {
+	if s.Micro > 0 {
+		return s.Micro
+	}
+	return max(1, batch/16)
+}
 
 // ProfileMax is the longest profile.
 const ProfileMax = 1_000_000

@@ -24,7 +24,7 @@ var policies = map[string]func(s work.Spec, e Env) core.Work{
 	"flexrr":      newFlexRR,
 	"epsp":        newEPSP,
 	"anytime":     newTimed,
-	"dropcompute": newTimed,
+	"dropcompute": newDropCompute,
 	"partial":     newPartial,
 }
 
@@ -55,12 +55,7 @@ func hasCopies(s work.Spec) bool {
 }
 
 // stepOf is the number of samples of a step, of a batch.
-func stepOf(s work.Spec, batch int) int32 {
-	if s.Micro > 0 {
-		return int32(s.Micro)
-	}
-	return int32(max(1, batch/16))
-}
+func stepOf(s work.Spec, batch int) int32 { return int32(s.StepOf(batch)) }
 
 // Slots is the number of pushes that a shard may hold beside those of its scheme.
 func Slots(s work.Spec, workers int) int64 {

@@ -7,10 +7,11 @@ import (
 	"fluentps/ps/work"
 )
 
-// timed ends the computing of an iteration when its time is over.
+// timed ends the computing of an iteration when its time is over. The first step always runs, so a push has at least one
+// sample: then no scheme divides by zero samples, and a worker that is far too slow still counts for a little.
 type timed struct {
 	step  int32
-	until time.Duration
+	until time.Duration // 0: no limit
 }
 
 func newTimed(s work.Spec, e Env) core.Work {

@@ -28,6 +28,7 @@ slow=(
 	'{worker: "*", slow: {kind: exponential, sleep: 10ms}}'
 	'{worker: "*", slow: {kind: normal, sleep: 10ms, spread: 0.5}}'
 	'{worker: "*", slow: {kind: lognormal, factor: 2, spread: 0.8}}'
+	'{worker: "*", slow: {kind: lognormal, sleep: 10ms, spread: 0.8, draws: 5}}'
 	'{worker: "*", slow: {kind: two_state, factor: 4, enter: 0.1, leave: 0.2}}'
 	'{worker: "*", slow: {kind: dbs, chance: 0.3, sleep_min: 500ms, sleep_max: 1s, epochs_min: 1, epochs_max: 2}}'
 	'{worker: "*", slow: {kind: fluentps, every: 2, sleep: 15ms, spread: 0.3}}'
