@@ -250,6 +250,9 @@ func (w *Worker) finishIfDrained(out []Effect) []Effect {
 			return out
 		}
 	}
+	if w.hearsOfOthers() {
+		return out
+	}
 	w.must(!w.done, Input{})
 	w.done = true
 	return append(out, Effect{Kind: Done})

@@ -393,6 +393,12 @@ func (c *cluster) kill(w *Worker, name string) {
 			in: Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w.me, Clock: w.life}}})
 	}
 	c.dead = append(c.dead, w)
+	for _, other := range c.workers {
+		if c.work != nil && !slices.Contains(c.dead, other) {
+			c.add(pending{line: fmt.Sprintf("peer %sw%d", name, other.me), node: other, name: fmt.Sprintf("w%d", other.me),
+				in: Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Peer, Worker: w.me, Flags: wire.Gone}}})
+		}
+	}
 }
 
 type deadNode struct{}

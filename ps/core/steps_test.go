@@ -194,11 +194,6 @@ func partsAreGivenWhileComputing(t *rapid.T, name string, lent, doubled *int) (l
 		if steps++; steps == at && victim.state != Finished {
 			lost = true
 			c.kill(victim, fmt.Sprintf("w%d", victim.me))
-			for _, w := range c.workers {
-				if w != victim {
-					c.add(pending{line: fmt.Sprintf("peer w%dw%d", victim.me, w.me), node: w, name: fmt.Sprintf("w%d", w.me), in: Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Peer, Worker: victim.me, Flags: wire.Gone}}})
-				}
-			}
 		}
 	}
 	if err := c.run(100_000); err != nil {

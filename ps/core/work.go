@@ -107,6 +107,7 @@ type Work interface {
 type workState struct {
 	policy  Work
 	workers int32
+	gone    []bool  // per worker: it has left or was lost
 	orders  []Order // scratch
 	own     Task    // the task of the iteration that was started last
 	queue   []Task  // extra tasks that have not begun
@@ -132,7 +133,7 @@ func (w *Worker) SetWork(p Work, workers int) {
 	if w.early.on || w.round != nil || w.copies != nil || w.gates != nil || slices.Contains(w.near, true) {
 		panic(fmt.Sprintf("core: worker %d: a work policy does not go with early starts, copies, grants, rounds or shared memory", w.me))
 	}
-	w.work = &workState{policy: p, workers: int32(workers), readVersion: make([]int64, len(w.shards))}
+	w.work = &workState{policy: p, workers: int32(workers), gone: make([]bool, workers), readVersion: make([]int64, len(w.shards))}
 }
 
 // task is the task that is computed or pushed.
@@ -260,8 +261,27 @@ func (w *Worker) peer(in Input, out []Effect) []Effect {
 	ev := WorkEvent{Kind: Came, Msg: in.Msg}
 	if in.Msg.Flags == wire.Gone {
 		ev = WorkEvent{Kind: Gone, Task: Task{Owner: in.Msg.Worker}}
+		w.work.gone[in.Msg.Worker] = true
 	}
-	return w.advance(w.tellWork(ev, out))
+	out = w.tellWork(ev, out)
+	if w.state == Finished && !w.done {
+		return w.finishIfDrained(out)
+	}
+	return w.advance(out)
+}
+
+// hearsOfOthers says whether another worker may still send a message: it has not said that it leaves. A worker that has left
+// receives all of them before it is done, so none is in flight to it when the run ends or a new node takes its place.
+func (w *Worker) hearsOfOthers() bool {
+	if w.work == nil || w.life > 0 { // one that came back does not know who had left before
+		return false
+	}
+	for other, isGone := range w.work.gone {
+		if !isGone && int32(other) != w.me {
+			return true
+		}
+	}
+	return false
 }
 
 // leaveWork tells the policy and the other workers that this one leaves.

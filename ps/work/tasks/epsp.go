@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -198,6 +199,9 @@ func (p *epsp) ask(out []core.Order) []core.Order {
 
 func (p *epsp) heard(m *wire.Header, out []core.Order) []core.Order {
 	from := m.Worker
+	if p.left {
+		return out
+	}
 	switch m.Flags {
 	case idle:
 		p.speeds[from], p.took[from], p.finished[from] = m.Loss, time.Duration(m.Blocked), m.Iter
@@ -372,3 +376,23 @@ func (p *epsp) deal(room []float64, excess float64) (loans []loan) {
 }
 
 func seconds(s float64) time.Duration { return time.Duration(min(s, 1e9) * 1e9) }
+
+// Memory is what the worker has measured of itself, samples and their seconds, and the speed of each worker in samples a second.
+func (p *epsp) Memory() []float64 {
+	return append([]float64{p.meter.sum, p.meter.seconds}, p.speeds...)
+}
+
+// Recall goes on with a memory.
+func (p *epsp) Recall(m []float64) error {
+	if len(m) != 2+len(p.speeds) {
+		return fmt.Errorf("epsp has learned %d numbers, and must have %d: two of the worker, and one for each", len(m), 2+len(p.speeds))
+	}
+	for i, x := range m {
+		if !(x >= 0 && x < 1e18) {
+			return fmt.Errorf("number %d of what epsp has learned is %v, and must be at least 0 and below 1e18", i, x)
+		}
+	}
+	p.meter.sum, p.meter.seconds = m[0], m[1]
+	copy(p.speeds, m[2:])
+	return nil
+}

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -142,4 +143,16 @@ func smoothed(old, x time.Duration) time.Duration {
 		return x
 	}
 	return old + (x-old)/4
+}
+
+// Memory is how long the worker's iterations usually take, in seconds.
+func (p *flexRR) Memory() []float64 { return []float64{p.usual.Seconds()} }
+
+// Recall goes on with a memory.
+func (p *flexRR) Recall(m []float64) error {
+	if len(m) != 1 || !(m[0] >= 0 && m[0] < 1e9) {
+		return fmt.Errorf("flexrr has learned %v, and must have one time in seconds, from 0 to 1e9", m)
+	}
+	p.usual = seconds(m[0])
+	return nil
 }

@@ -187,7 +187,10 @@ func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
 	switch m.Flags {
 	case give:
 		t := core.Task{Owner: m.Owner, Iter: m.Iter, Part: m.Part, From: int32(m.Samples), To: int32(m.Correct), Grain: l.step}
-		if l.left || m.Iter > l.iter { // it has no parameters of that iteration
+		if l.left { // the owner hears of that, and takes the chunk back
+			return out
+		}
+		if m.Iter > l.iter { // it has no parameters of that iteration
 			return append(out, l.answer(&t, yours))
 		}
 		l.borrowed = append(l.borrowed, borrowed{owner: t.Owner, part: t.Part, iter: t.Iter, from: t.From})

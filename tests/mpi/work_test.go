@@ -1,0 +1,40 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"fluentps/comm/mpi/mpitest"
+	"fluentps/ps/work"
+)
+
+// Every policy that moves, cuts or copies the work of an iteration ends over MPI, with one slow worker. Those that leave nothing out
+// have all samples, and a loss like that of a run without a policy: sums are added up in another order.
+func TestPoliciesOfTasksOverMPI(t *testing.T) {
+	ranks := mpitest.Built.Ranks(5)
+	more := map[string]string{"anytime": ", time: 3ms", "dropcompute": ", time: 3ms", "coded": ", stragglers: 1"}
+	for _, place := range []string{"cluster={servers: 1}", "cluster={servers: 2, placement: colocate}"} {
+		set := []string{place, "faults=[{worker: 1, slow: {sleep: 4ms}}]", "train.stop={updates: 20}"}
+		want := overMPI(t, ranks, append(slices.Clone(set), "cluster.shared_memory=off")...)
+		for _, e := range work.All {
+			if e.Name == work.Fixed || e.Deals() {
+				continue
+			}
+			of := append(slices.Clone(set), fmt.Sprintf("work={policy: %s%s}", e.Name, more[e.Name]))
+			if e.Scheme != "" {
+				of = append(of, fmt.Sprintf("sync=[{match: '*', scheme: %s}]", e.Scheme))
+			}
+			s := overMPI(t, ranks, of...)
+			loss, plain, cuts := float64(*s.TrainLoss), float64(*want.TrainLoss), e.Cuts
+			if s.Finished != "ok" || s.Iterations != want.Iterations || s.BytesSent != s.BytesReceived {
+				t.Errorf("%s %s: %s after %d iterations, want ok after %d; %d bytes were sent and %d received", place, e.Name, s.Finished, s.Iterations, want.Iterations, s.BytesSent, s.BytesReceived)
+			}
+			if !cuts && (s.Samples != want.Samples || loss < plain-0.01 || loss > plain+0.01) || cuts && (s.Samples >= want.Samples || s.Samples == 0) {
+				t.Errorf("%s %s: %d samples and a loss of %g, without the policy %d and %g", place, e.Name, s.Samples, loss, want.Samples, plain)
+			}
+		}
+	}
+}
