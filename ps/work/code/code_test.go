@@ -1,0 +1,277 @@
+package code_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fluentps/kernels/cpu"
+	"fluentps/ps/work/code"
+	"fluentps/ps/workload"
+)
+
+func made(t testing.TB, kind code.Kind, n, s int) *code.Code {
+	t.Helper()
+	c, err := code.New(code.Spec{Kind: kind, Workers: n, Stragglers: s, Draws: 100, ConditionMax: 1e4, Seed: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// without lists the sets of n workers that lack s of them.
+func without(n, s int) (sets [][]int32) {
+	for mask := range 1 << n {
+		var alive []int32
+		for w := range n {
+			if mask>>w&1 == 1 {
+				alive = append(alive, int32(w))
+			}
+		}
+		if len(alive) == n-s {
+			sets = append(sets, alive)
+		}
+	}
+	return sets
+}
+
+// gradients are the sums of the gradients of n partitions of a batch, computed by a model on its initial parameters.
+func gradients(t testing.TB, n int) (parts [][]float32) {
+	t.Helper()
+	const rows, cols, classes = 12, 20, 4
+	m, err := workload.NewModel(workload.ModelSpec{Name: "mlp", Layers: []int{16}}, workload.Samples{Cols: cols, Classes: classes}, cpu.New(1), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var params, grads [][]float32
+	for _, p := range workload.Params(m) {
+		params, grads = append(params, make([]float32, p.N())), append(grads, make([]float32, p.N()))
+		workload.Fill(params[len(params)-1], 3, p, 0)
+	}
+	m.Bind(params, grads)
+	r := rand.New(rand.NewPCG(4, 5))
+	for range n {
+		b := workload.Batch{X: make([]float32, rows*cols), Y: make([]int32, rows), N: rows, Cols: cols}
+		for i := range b.X {
+			b.X[i] = float32(r.NormFloat64())
+		}
+		for i := range b.Y {
+			b.Y[i] = int32(r.IntN(classes))
+		}
+		m.Forward(b, nil)
+		m.Backward(nil)
+		parts = append(parts, slices.Concat(grads...))
+	}
+	return parts
+}
+
+type float interface{ ~float32 | ~float64 }
+
+// decodeError encodes the gradients and decodes them from the codewords of the alive workers, both in F. It returns the 2-norm of the
+// difference from the gradient of the whole batch.
+func decodeError[F float](c *code.Code, parts [][]float32, alive []int32) float64 {
+	weights := c.Weights(alive)
+	got := make([]F, len(parts[0]))
+	for k, w := range alive {
+		word := make([]F, len(got))
+		of, factors := c.Row(int(w))
+		for i, j := range of {
+			for x, g := range parts[j] {
+				word[x] += F(factors[i]) * F(g)
+			}
+		}
+		for x := range got {
+			got[x] += F(weights[k]) * word[x]
+		}
+	}
+	sum := 0.0
+	for x := range got {
+		want := 0.0
+		for _, p := range parts {
+			want += float64(p[x])
+		}
+		d := float64(got[x]) - want
+		sum += d * d
+	}
+	return math.Sqrt(sum)
+}
+
+// norms are the 2-norm of the gradient of the whole batch, and the root of the sum of the squared norms of its parts.
+func norms(parts [][]float32) (whole, root float64) {
+	for x := range parts[0] {
+		sum := 0.0
+		for _, p := range parts {
+			sum += float64(p[x])
+			root += float64(p[x]) * float64(p[x])
+		}
+		whole += sum * sum
+	}
+	return math.Sqrt(whole), math.Sqrt(root)
+}
+
+// Of ten workers, every set of survivors gives the gradient of the whole batch.
+func TestEverySurvivorSetDecodes(t *testing.T) {
+	parts := gradients(t, 10)
+	whole, root := norms(parts)
+	for _, k := range []struct {
+		kind code.Kind
+		s    []int
+	}{{code.Cyclic, []int{0, 1, 2, 3, 4}}, {code.Fractional, []int{1, 4}}} {
+		for _, s := range k.s {
+			c := made(t, k.kind, 10, s)
+			wide, narrow := 0.0, 0.0
+			for _, alive := range without(10, s) {
+				if !c.Decodes(alive) {
+					t.Fatalf("%s, s = %d: %v do not decode", k.kind, s, alive)
+				}
+				wide = max(wide, decodeError[float64](c, parts, alive)/whole)
+				narrow = max(narrow, decodeError[float32](c, parts, alive)/root)
+			}
+			w, sets := c.WeightMax()
+			t.Logf("%s, n = 10, s = %d: max|a| %.4g over %d sets; error %.2g in float64, %.2g in float32", k.kind, s, w, sets, wide, narrow)
+			if wide > 1e-9 || narrow > 1e-3 {
+				t.Errorf("%s, s = %d: error %.2g in float64 (at most 1e-9) and %.2g in float32 (at most 1e-3)", k.kind, s, wide, narrow)
+			}
+			if k.kind == code.Fractional && wide > 1e-15 {
+				t.Errorf("fractional, s = %d: error %.2g, more than another order of additions makes", s, wide)
+			}
+		}
+	}
+}
+
+// Each partition is on s+1 workers, and each worker has s+1 of them, its own first.
+func TestRowsHoldEachPartition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 14).Draw(t, "n")
+		s := rapid.IntRange(0, min(3, n-1)).Draw(t, "s")
+		c, err := code.New(code.Spec{Kind: code.Auto, Workers: n, Stragglers: s, Draws: 20, ConditionMax: math.Inf(1), Seed: rapid.Uint64().Draw(t, "seed")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fits := n%(s+1) == 0; fits != (c.Kind() == code.Fractional) {
+			t.Fatalf("auto is %s for n = %d, s = %d", c.Kind(), n, s)
+		}
+		copies := make([]int, n)
+		for i := range n {
+			of, factors := c.Row(i)
+			if len(of) != s+1 || len(factors) != s+1 || of[0] != int32(i) {
+				t.Fatalf("worker %d of %d has %v, s = %d", i, n, of, s)
+			}
+			for _, j := range of {
+				copies[j]++
+			}
+		}
+		for j, n := range copies {
+			if n != s+1 {
+				t.Fatalf("partition %d is on %d workers, s = %d", j, n, s)
+			}
+		}
+		residual(t, c, n, s)
+	})
+}
+
+// residual checks a B = 1 for a random survivor set, and that no other weights are nearer for a smaller set.
+func residual(t *rapid.T, c *code.Code, n, s int) {
+	order := rapid.Permutation(numbers(n)).Draw(t, "order")
+	arrived := order[:n-s]
+	off, a := distance(c, n, arrived, nil)
+	largest := 1.0
+	for _, x := range a {
+		largest = max(largest, math.Abs(x))
+	}
+	if !c.Decodes(arrived) || off > 1e-10*largest*largest {
+		t.Fatalf("%s, n = %d, s = %d: %v give a B that is off 1 by %g, with weights up to %g", c.Kind(), n, s, arrived, off, largest)
+	}
+	few := order[:rapid.IntRange(1, n).Draw(t, "few")]
+	near, _ := distance(c, n, few, nil)
+	other, _ := distance(c, n, few, func() float64 { return rapid.Float64Range(-0.1, 0.1).Draw(t, "moved") })
+	if near > other+1e-6 {
+		t.Fatalf("%s, n = %d, s = %d: weights of %v are off by %g, others by %g", c.Kind(), n, s, few, near, other)
+	}
+}
+
+// distance is the 2-norm of a B - 1, with weights that are moved.
+func distance(c *code.Code, n int, arrived []int32, moved func() float64) (float64, []float64) {
+	a := c.Weights(arrived)
+	sum := slices.Repeat([]float64{-1}, n)
+	for k, w := range arrived {
+		if moved != nil {
+			a[k] += moved()
+		}
+		of, factors := c.Row(int(w))
+		for i, j := range of {
+			sum[j] += a[k] * factors[i]
+		}
+	}
+	d := 0.0
+	for _, x := range sum {
+		d += x * x
+	}
+	return math.Sqrt(d), a
+}
+
+func numbers(n int) (all []int32) {
+	for i := range n {
+		all = append(all, int32(i))
+	}
+	return all
+}
+
+// Equal seeds give equal codes, and another seed another one. The fastest of each group counts.
+func TestCodesAreDeterministic(t *testing.T) {
+	text := func(seed uint64) string {
+		c, err := code.New(code.Spec{Kind: code.Cyclic, Workers: 6, Stragglers: 2, Draws: 10, ConditionMax: 1e6, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := ""
+		for i := range 6 {
+			_, f := c.Row(i)
+			b += fmt.Sprint(f)
+		}
+		return b
+	}
+	if text(1) != text(1) || text(1) == text(2) {
+		t.Error("codes do not follow from their seeds")
+	}
+	if w := made(t, code.Fractional, 6, 1).Weights([]int32{5, 0, 4, 1, 2}); !slices.Equal(w, []float64{1, 1, 0, 0, 1}) {
+		t.Errorf("weights %v; the first of each group counts", w)
+	}
+}
+
+// Many workers: only some survivor sets are tested, and the code is found in time.
+func TestManyWorkers(t *testing.T) {
+	c, err := code.New(code.Spec{Kind: code.Cyclic, Workers: 40, Stragglers: 2, Draws: 30, ConditionMax: 1e9, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, sets := c.WeightMax()
+	t.Logf("n = 40, s = 2: max|a| %.3g over %d sets", w, sets)
+	off, _ := distance(c, 40, numbers(40)[2:], nil)
+	if off > 1e-6 {
+		t.Errorf("a B is off 1 by %g", off)
+	}
+}
+
+// What cannot be decoded is refused, with the way out.
+func TestRefusals(t *testing.T) {
+	for _, k := range []struct {
+		spec code.Spec
+		want string
+	}{
+		{code.Spec{Kind: code.Cyclic, Workers: 3, Stragglers: 3}, "3 stragglers of 3 workers; at least one worker must answer: set stragglers to 0 to 2"},
+		{code.Spec{Kind: code.Fractional, Workers: 5, Stragglers: 1}, "groups of stragglers + 1 = 2 workers, which does not divide 5 workers"},
+		{code.Spec{Kind: code.Cyclic, Workers: 20, Stragglers: 3, Draws: 3, ConditionMax: 5}, "for 20 workers and 3 stragglers has a weight of"},
+		{code.Spec{Kind: code.Cyclic, Workers: 20, Stragglers: 3, Draws: 3, ConditionMax: 5}, "above condition_max 5, so rounding errors would grow as much; take the fractional code"},
+		{code.Spec{Kind: code.Cyclic, Workers: 11, Stragglers: 3, Draws: 3, ConditionMax: 5}, "set fewer stragglers, more draws or a larger condition_max"},
+	} {
+		if _, err := code.New(k.spec); err == nil || !strings.Contains(err.Error(), k.want) {
+			t.Errorf("%+v: %v, want %q", k.spec, err, k.want)
+		}
+	}
+}
