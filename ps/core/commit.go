@@ -60,6 +60,7 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	}
 	before := sh.samples
 	sh.samples += d.Samples
+	sh.count(d.Unpushed)
 	if s.snapshotEvery > 0 {
 		// A commit may pass several marks. It then makes one snapshot, for the last of them.
 		if k := sh.samples / s.snapshotEvery; k > before/s.snapshotEvery {

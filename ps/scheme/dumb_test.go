@@ -79,6 +79,7 @@ var twins = map[string]twin{
 	"quorum": {bound: (*hindsight).quorumBound, admits: (*hindsight).quorumAdmits, play: (*hindsight).playQuorum,
 		rejudges: func(h *hindsight, k int) bool { return h.quorum.ended[k] },
 		decides:  func(h *hindsight, k int) []scheme.Decision { return h.quorum.decisions[k] }},
+	"coded": {bound: atMost(0), late: func(h *hindsight, k int) bool { return h.history[k].Iter < h.v[k] }, moves: (*hindsight).codedV, decides: (*hindsight).decoded},
 }
 
 // atMost is a bound that never changes; key is the bound of an integer key of the scheme, where below 0 means none.
@@ -404,6 +405,9 @@ func TestHindsight(t *testing.T) {
 			t.Run(e.Name+" "+v.String(), func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
 					env := schemetest.DrawEnv(rt)
+					if e.Work != "" {
+						env.Code = drawCode(t, rt, env.Workers)
+					}
 					history, answers := recordNorms(rt, env, v.New(env), false, v.DrawNorms(rt))
 					h := newHindsight(v, env, history)
 					for k, got := range answers {

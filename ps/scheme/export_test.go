@@ -3,7 +3,34 @@ package scheme
 import (
 	"fmt"
 	"reflect"
+	"testing"
+	"time"
+
+	"fluentps/ps/work/code"
 )
+
+// TestCode is a gradient code as a run has it. Each partition has 32 samples.
+type TestCode struct {
+	*code.Code
+	workers int
+	after   time.Duration
+}
+
+// Samples implements Code.
+func (c *TestCode) Samples() int64 { return int64(32 * c.workers) }
+
+// Deadline implements Code.
+func (c *TestCode) Deadline() time.Duration { return c.after }
+
+// NewTestCode makes a code for so many workers.
+func NewTestCode(t testing.TB, s code.Spec, workers int, after time.Duration) *TestCode {
+	s.Workers, s.Draws, s.ConditionMax, s.Seed = workers, 20, 1e9, 1
+	c, err := code.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &TestCode{c, workers, after}
+}
 
 // SetKey sets the field of p with the yaml tag key from text.
 func SetKey(p Params, key, text string) error {

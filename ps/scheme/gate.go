@@ -147,7 +147,7 @@ func (g *gate) Step(ev Event, out []Decision) []Decision {
 	case Joined:
 		return g.join(ev.Worker, ev.Iter, out)
 	case Alarm:
-		if g.rounds != nil {
+		if g.rounds != nil || g.coded != nil && g.coded.code.Deadline() > 0 {
 			return g.advance(out)
 		}
 	}
@@ -270,7 +270,7 @@ func (g *gate) advance(out []Decision) []Decision {
 	old := g.v
 	for {
 		next := g.v
-		if g.quorum > 0 && g.atV >= g.quorum {
+		if g.quorum > 0 && g.atV >= g.quorum || g.coded.closes(g) {
 			next++
 		} else if g.atMin == 0 {
 			next = g.lowest()
@@ -281,6 +281,7 @@ func (g *gate) advance(out []Decision) []Decision {
 		out = g.closeTo(next, out)
 		g.recount()
 	}
+	out = g.coded.waits(g, out)
 	in, all := false, g.v > old && g.limit.vMoved(g, old)
 	switch {
 	case g.transit != nil:
@@ -324,9 +325,14 @@ func (g *gate) closeTo(next int64, out []Decision) []Decision {
 	}
 	k := 0
 	for k < len(g.staged) && g.staged[k].iter < next {
-		iter := g.staged[k].iter
+		iter, from := g.staged[k].iter, k
 		for ; k < len(g.staged) && g.staged[k].iter == iter; k++ {
-			out = g.fold(g.staged[k], out)
+			if g.coded == nil {
+				out = g.fold(g.staged[k], out)
+			}
+		}
+		if g.coded != nil {
+			out = g.coded.fold(g, g.staged[from:k], out)
 		}
 		out = g.commitIteration(iter, out)
 	}

@@ -31,6 +31,9 @@ func (g *gate) commit(w int32, iter int64, scale float64, out []Decision) []Deci
 		Kind: Commit, Worker: w, Shard: g.shard, Iter: iter, Dst: SlotParams, Src: SlotPending,
 		Scale: scale, Weight: 1 / float64(g.pendingSamples), Samples: g.pendingSamples,
 	}
+	if g.coded != nil {
+		g.coded.whole(&d)
+	}
 	g.pendingPushes, g.pendingSamples = 0, 0
 	return append(out, d)
 }

@@ -118,6 +118,9 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	if g.rounds != nil {
 		n.rounds = n.limit.(*rounds)
 	}
+	if g.coded != nil {
+		n.coded = n.limit.(*decoding)
+	}
 	if len(d.rest) != 0 {
 		d.fail("bytes after its end")
 	}
@@ -175,6 +178,11 @@ func (g *gate) broken() string {
 	}
 	if g.rounds != nil {
 		if what := g.rounds.broken(g); what != "" {
+			return what
+		}
+	}
+	if g.coded != nil {
+		if what := g.coded.broken(g); what != "" {
 			return what
 		}
 	}

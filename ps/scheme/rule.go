@@ -30,11 +30,12 @@ type rule struct {
 	mix              mix  // nil: plain
 	unbounded        bool // the limit gives c - v no finite bound
 	release          Release
-	perPush          bool     // with fold arrival: each push is a version; else each iteration is
-	pushesPerVersion int64    // with fold arrival: number of pushes that make a version; 0: see perPush
-	transit          *transit // vap's limit, which also decides when a push is folded; nil: at once
-	rounds           *rounds  // the limit of quorum, which also decides when a version is made; nil: no rounds
-	agree            bool     // with a quorum: the shards of a rule agree on its contributors
+	perPush          bool      // with fold arrival: each push is a version; else each iteration is
+	pushesPerVersion int64     // with fold arrival: number of pushes that make a version; 0: see perPush
+	transit          *transit  // vap's limit, which also decides when a push is folded; nil: at once
+	rounds           *rounds   // the limit of quorum, which also decides when a version is made; nil: no rounds
+	coded            *decoding // the limit of coded, which also decides when an iteration closes; nil: pushes are not coded
+	agree            bool      // with a quorum: the shards of a rule agree on its contributors
 	// Number of pushes that close an iteration; it takes no more. 0: an iteration closes with the pushes of all live
 	// workers.
 	quorum int

@@ -118,6 +118,7 @@ type Decision struct {
 	// Commit: the update is Weight*Pending (Weight is 1/samples) at learning rate Scale*lr.
 	Scale, Weight float64
 	Samples       int64 // Commit: samples in this version
+	Unpushed      int64 // Commit: those of them that no folded push reports
 	At            time.Duration
 }
 
@@ -141,6 +142,7 @@ type Env struct {
 	Seed            uint64  // of the run; each random draw is a hash of it and of the request that the draw decides
 	Rule            int     // index of the rule that took the shards
 	Samples         float64 // of a push on average: one that is a version weighs by its samples over these; 0: all weigh the same
+	Code            Code    // of a run with work.policy: coded; nil: each push is a partition of its own
 	Memory          []byte  // what a Learning instance remembered before the checkpoint; nil: none
 }
 
@@ -214,6 +216,7 @@ type Entry struct {
 	DropsStale bool                            // a push computed on too old a version is dropped (Stale); its worker skips nothing
 	Agrees     func(Params) bool               // the shards of a rule agree on the contributors to an iteration; nil: never
 	Fold       FoldOrder                       // the default
+	Work       string                          // the policy of the work axis that it needs and that sets it; empty: any, and rules choose it
 	Push       string                          // required content of its pushes: gradient or delta; empty: either
 	Copies     func(Params) Copies             // nil: Pulled
 	Means      func(p Params, workers int) int // accumulators beside the pending sums; nil: none

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
+	"fluentps/ps/work/code"
 )
 
 // TestScripts runs testdata/<scheme>/*.txt; -rewrite regenerates their output. The commands:
 //
-//	new workers=N [follows] [start=V] [clocks=(5,3,-1)] [fold=rank|arrival] [weight=X] [seed=S] [KEY=VALUE of the scheme]
+//	new workers=N [stragglers=S code=KIND deadline=D] [follows] [start=V] [clocks=(5,3,-1)] [fold=rank|arrival] [weight=X] [seed=S] [KEY=VALUE of the scheme]
 //	run            one event per line of input; each prints the event, its decisions and a chart
 //	  push wK [iC] [samples=N] [at=3s]    by default the next iteration, 32 samples, the time of the last event
 //	          [inf=X] [norms=X/Y]         NormInf; Norm2 and NormW
@@ -92,6 +94,8 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 	common := Common{Fold: e.Fold}
 	params := e.Params()
 	seed, shards := uint64(1), int32(1)
+	var spec code.Spec
+	var after time.Duration
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
 		case "workers":
@@ -111,6 +115,12 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 			if err != nil {
 				d.Fatalf(t, "%v", err)
 			}
+		case "stragglers":
+			arg.Scan(t, 0, &spec.Stragglers)
+		case "code":
+			spec.Kind = code.Kind(arg.Vals[0])
+		case "deadline":
+			after, _ = time.ParseDuration(arg.Vals[0])
 		case "server":
 			arg.Scan(t, 0, &env.Server)
 		case "shards":
@@ -129,6 +139,9 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 		env.Shards = append(env.Shards, k)
 	}
 	env.Seed = seed
+	if spec.Kind != "" {
+		env.Code = NewTestCode(t, spec, env.Workers, after)
+	}
 	s.at, s.commit, s.seen = 0, env.Start, map[int32]int64{}
 	made, err := e.New(env, common, params)
 	if err != nil {

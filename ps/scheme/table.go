@@ -21,6 +21,7 @@ var All = []Entry{
 	rennala,
 	ringleader,
 	quorum,
+	coded,
 }
 
 // Lookup finds the entry of that name; ok is false if there is none.
