@@ -13,6 +13,7 @@ import (
 	"fluentps/ps/send"
 	"fluentps/ps/shard"
 	"fluentps/ps/work"
+	"fluentps/ps/work/code"
 	"fluentps/ps/workload"
 )
 
@@ -113,6 +114,9 @@ func (c *Config) undealt(computing, rows int) (path string, err error) {
 	case c.DealsBatches() && rows < computing:
 		return "work.policy", fmt.Errorf("%s deals %d rows to %d workers, and each needs at least 1; take more rows, or start fewer ranks", c.Work.Policy, rows, computing)
 	}
+	if _, err := c.Code(computing); err != nil {
+		return "work.code.stragglers", fmt.Errorf("is %d: %w", c.Work.Code.Stragglers, err)
+	}
 	return "", nil
 }
 
@@ -141,6 +145,21 @@ func (c *Config) DealsBatches() bool {
 func (c *Config) ComputesInSteps() bool {
 	e, _ := work.Lookup(c.Work.Policy)
 	return e.Steps
+}
+
+// Coded reports whether a push is a sum of the gradients of several workers' batches, which the servers decode.
+func (c *Config) Coded() bool {
+	e, _ := work.Lookup(c.Work.Policy)
+	return e.Coded
+}
+
+// Code is the code of so many workers; nil if pushes are not coded.
+func (c *Config) Code(workers int) (*code.Code, error) {
+	if !c.Coded() {
+		return nil, nil
+	}
+	k := &c.Work.Code
+	return code.New(code.Spec{Kind: code.Kind(k.Kind), Workers: workers, Stragglers: k.Stragglers, Draws: k.Draws, ConditionMax: k.ConditionMax, Seed: c.Seed})
 }
 
 // WorkText names how batches are dealt; "" if all are equal.

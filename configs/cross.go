@@ -57,6 +57,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	w.crossPayload(t)
 	w.crossWork(t)
 	w.crossSteps(t)
+	w.crossNeeds(t)
 	w.crossLocal(t)
 	w.crossCost(t)
 	if !t.byPath["sync"].bad {

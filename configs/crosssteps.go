@@ -5,12 +5,17 @@ import (
 
 	"fluentps/ps/scheme"
 	"fluentps/ps/work"
+	"fluentps/ps/workload"
 )
 
 // workDefaults makes the scheme that a policy needs the default.
 func (w *walker) workDefaults(t *table) {
 	if e, _ := work.Lookup(w.cfg.Work.Policy); e.Scheme != "" {
-		t.setDefault("sync", fmt.Sprintf(`[{match: "*", scheme: %s, required: %d}]`, e.Scheme, w.cfg.Work.Required))
+		keys := ""
+		if e.Copies {
+			keys = fmt.Sprintf(", required: %d", w.cfg.Work.Required)
+		}
+		t.setDefault("sync", fmt.Sprintf(`[{match: "*", scheme: %s%s}]`, e.Scheme, keys))
 	}
 }
 
@@ -29,6 +34,8 @@ func (w *walker) crossSteps(t *table) {
 		{"cluster.hierarchy", "set hierarchy: none, or work.policy: fixed", "sums the gradients of a host's ranks layer by layer, but work.policy " + e.Name + " lets each rank compute in steps of its own", w.cfg.Cluster.Hierarchy != HierarchyNone},
 		{"local.policy", "set local.policy: none, or work.policy: fixed", fmt.Sprintf("%s takes several optimizer steps in a round, but work.policy %s cuts the batch of one", w.cfg.Local.Policy, e.Name), w.cfg.Local.IsSet()},
 		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s remembers what a push left out, but with work.policy %s a worker also pushes for others", w.cfg.Payload.Push, e.Name), (e.Moves || e.Copies) && w.cfg.Payload.Residual()},
+		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s rounds pushes, and to decode them multiplies the errors by weights of up to work.code.condition_max", w.cfg.Payload.Push), e.Coded && w.cfg.PushCodec() != nil && !w.cfg.Payload.Residual()},
+		{"model.name", "choose a model without batch norm, or set work.policy: fixed", w.cfg.Model.Name + " has statistics, which are values and not sums of changes: decoded approximately, after losses or at a deadline, they would be too small", e.Coded && len(workload.Statistics(w.cfg.Model.Name)) > 0},
 		{"work.time", "set it to the computing time of an iteration, such as 100ms", "is 0: " + e.Name + " computes for a fixed time", e.Timed && w.cfg.Work.Time == 0},
 	} {
 		if at := t.byPath[c.path]; c.refused && !at.bad {
@@ -37,6 +44,21 @@ func (w *walker) crossSteps(t *table) {
 	}
 	if !t.byPath["sync"].bad {
 		w.crossStepRules(policy, e)
+	}
+}
+
+// crossNeeds refuses schemes that decode what a policy of the work axis pushes, without that policy.
+func (w *walker) crossNeeds(t *table) {
+	if t.byPath["sync"].bad {
+		return
+	}
+	for i := range w.cfg.Sync {
+		phases, at := w.phasesOf(i)
+		for _, ph := range phases {
+			if s, ok := scheme.Lookup(ph.Scheme); ok && s.Work != "" && s.Work != w.cfg.Work.Policy {
+				w.fatal(at.node, at.path, "set work.policy: "+s.Work+", or another scheme", "%s decodes the pushes of work.policy %s, but that is %s", s.Name, s.Work, w.cfg.Work.Policy)
+			}
+		}
 	}
 }
 

@@ -16,7 +16,6 @@ var notYet = []struct {
 	numbers bool   // numbers above the key's limit
 	has     string // for whole keys: what to write instead
 }{
-	{path: "work.policy", values: []string{"coded"}},
 	{path: "metrics.sinks", values: []string{"tensorboard"}},
 }
 

@@ -120,11 +120,11 @@ func needsOfWork(l *leaf, value string) (out []string) {
 		out = append(out, "work.time=1s")
 	}
 	if e.Scheme != "" {
-		required := "0"
+		keys := ""
 		if l.path == "work.required" {
-			required = value
+			keys = ", required: " + value
 		}
-		out = append(out, `sync=[{match: "*", scheme: `+e.Scheme+`, required: `+required+`}]`)
+		out = append(out, `sync=[{match: "*", scheme: `+e.Scheme+keys+`}]`)
 	}
 	return out
 }

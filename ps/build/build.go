@@ -46,6 +46,8 @@ func (b *Run) axes() Axes {
 	a.Parts = tasks.Parts(b.Config.Work, batches)
 	if owners := tasks.Owners(b.Config.Work, len(batches)); owners != nil {
 		a.Ahead = &core.Ahead{Owners: owners}
+	} else if b.Config.Coded() {
+		a.Ahead = &core.Ahead{}
 	}
 	a.Work = func(worker int) core.Work {
 		return tasks.New(b.Config.Work, tasks.Env{Me: int32(worker), Batches: batches})
@@ -87,7 +89,7 @@ func (b *Run) Phases(rule int) ([]scheme.Phase, error) {
 }
 
 // Schemes makes the schemes of a server's shards. Shards that take part in one rotation share an instance.
-func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error) {
+func (b *Run) Schemes(me int32, from *Start) (_ map[int32]core.ShardScheme, err error) {
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range b.Plan.OfServer(me) {
 		rule := b.Plan.Shards[id].Rule
@@ -95,6 +97,9 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 			Follows: core.LeadShard(b.Plan, id) != id, Seed: b.Config.Seed, Rule: rule}
 		if b.Config.WeighsSamples() {
 			env.Samples = float64(b.Config.Batch(b.Roles.Computes())) / float64(env.Workers)
+		}
+		if env.Code, err = b.decoder(); err != nil {
+			return nil, err
 		}
 		phases, err := b.Phases(rule)
 		if err != nil {

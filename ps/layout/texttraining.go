@@ -126,6 +126,9 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 			}
 		}
 	}
+	if s := c.Work.Code.Stragglers; c.Coded() && s > 0 {
+		fmt.Fprintf(b, "  coded: a worker computes %d of these batches an iteration and pushes their sum\n", s+1)
+	}
 	if c.Work.Policy == work.Partial && c.Work.Load > 1 {
 		fmt.Fprintf(b, "  partial: a worker computes up to %d of these batches an iteration and pushes each, up to %d times what is pushed below\n", c.Work.Load, c.Work.Load)
 	}

@@ -52,6 +52,14 @@ func TestTasksHaveTheBitsOfASimulatedRun(t *testing.T) {
 // sameAsSimulated runs a configuration with real gradients in virtual time, and compares.
 func sameAsSimulated(t *testing.T, c *configs.Config, want *metrics.Summary, axes station.Axes) {
 	t.Helper()
+	if g := simulated(t, c, axes); g.ParametersSHA256 != want.ParametersSHA256 || g.Samples != want.Samples || *g.TrainLoss != *want.TrainLoss {
+		t.Errorf("simulated %.12s after %d samples with train loss %v, the run %.12s, %d, %v", g.ParametersSHA256, g.Samples, *g.TrainLoss, want.ParametersSHA256, want.Samples, *want.TrainLoss)
+	}
+}
+
+// simulated runs a configuration with real gradients in virtual time.
+func simulated(t *testing.T, c *configs.Config, axes station.Axes) *metrics.Summary {
+	t.Helper()
 	data, err := cached(layout.DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
@@ -68,9 +76,7 @@ func sameAsSimulated(t *testing.T, c *configs.Config, want *metrics.Summary, axe
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g := got.Summary; g.ParametersSHA256 != want.ParametersSHA256 || g.Samples != want.Samples || *g.TrainLoss != *want.TrainLoss {
-		t.Errorf("simulated %.12s after %d samples with train loss %v, the run %.12s, %d, %v", g.ParametersSHA256, g.Samples, *g.TrainLoss, want.ParametersSHA256, want.Samples, *want.TrainLoss)
-	}
+	return got.Summary
 }
 
 // Closed by all partitions, an iteration of partial gradients has the same bits in a run and in virtual time, whoever computed them, and

@@ -273,6 +273,7 @@ func (c *checker) committed(e *core.Effect) {
 	if e.Dst == s.cur || e.Src != s.cur || s.flying[e.Dst] > 0 {
 		c.fail("immutable versions: shard %d writes version %d from buffer %d into %d, which %d replies read; %d is current", e.Shard, e.Iter, e.Src, e.Dst, s.flying[e.Dst], s.cur)
 	}
+	c.codeCommitted(e)
 	s.cur = e.Dst
 	s.versions++
 	if s.whole && !s.agrees {

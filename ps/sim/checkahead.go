@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"math"
+	"slices"
+
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 )
@@ -72,4 +75,64 @@ func (c *checker) leftTasks(shard, w int32) {
 // skipsAhead says whether a shard may let a worker past its open iteration: it pulls ahead, and pushes for that iteration are lost.
 func (c *checker) skipsAhead() bool {
 	return c.tasks != nil && c.tasks.s.axes.Ahead != nil && c.tasks.isLossy
+}
+
+// codeCheck is what a shard has folded of the iteration that it closes, where pushes are coded.
+type codeCheck struct {
+	parts   []float64 // by partition: how often it counts
+	workers []int32
+	largest float64 // of the weights
+	closed  int64   // 1 + the last iteration that was committed
+	samples int64   // that the pushes report
+}
+
+// codeFolded notes a push that is folded with a weight.
+func (c *checker) codeFolded(e *core.Effect) {
+	if c.tasks == nil || c.tasks.s.code == nil {
+		return
+	}
+	k := &c.tasks.shards[e.Shard].code
+	if k.parts == nil {
+		k.parts = make([]float64, len(c.tasks.workers))
+	}
+	of, factors := c.tasks.s.code.Row(int(e.Msg.Worker))
+	for i, j := range of {
+		x := e.Weight * factors[i]
+		k.parts[j] += x
+		k.largest = max(k.largest, math.Abs(x))
+	}
+	k.workers = append(k.workers, e.Msg.Worker)
+	k.samples += e.Msg.Samples
+}
+
+// codeCommitted checks an iteration of coded pushes: it is committed once, and each partition counts once in it, as often as it is on several workers. It may
+// count less only after a deadline, or if workers have left or were lost.
+func (c *checker) codeCommitted(e *core.Effect) {
+	if c.tasks == nil || c.tasks.s.code == nil {
+		return
+	}
+	s, k := &c.shards[e.Shard], &c.tasks.shards[e.Shard].code
+	if s.last < k.closed {
+		c.fail("exactly once: shard %d commits iteration %d after %d iterations", e.Shard, s.last, k.closed)
+	}
+	isExact := c.tasks.s.code.Decodes(k.workers)
+	for j, n := range k.parts {
+		if isExact && math.Abs(n-1) > 1e-9*max(1, k.largest) {
+			c.fail("exactly once: shard %d commits iteration %d with the pushes of workers %v, in which partition %d counts %v times", e.Shard, s.last, k.workers, j, n)
+		}
+	}
+	if isGone := func(k pairCheck) bool { return k.gone }; !isExact && c.tasks.s.cfg.Work.Code.Deadline == 0 && !slices.ContainsFunc(s.of, isGone) {
+		c.fail("the code: shard %d commits iteration %d with the pushes of workers %v only, there is no deadline, and nobody has left", e.Shard, s.last, k.workers)
+	}
+	if isExact {
+		c.tasks.codes[0]++
+	} else {
+		c.tasks.codes[1]++
+	}
+	for i := range c.tasks.s.workers { // a version counts the samples of all partitions
+		s.samples += c.tasks.s.workers[i].batch
+	}
+	s.samples -= k.samples
+	clear(k.parts)
+	*k = codeCheck{parts: k.parts, workers: k.workers[:0], closed: s.last + 1}
 }

@@ -28,8 +28,9 @@ type taskCheck struct {
 	isLossy bool                // a worker was lost
 	cut     int64               // samples of iterations folded by the lead shard that are in none of their parts
 
-	told   int64 // messages between workers
-	events int64 // that policies were told of, beside messages
+	codes  [2]int64 // iterations of coded pushes that were decoded exactly, and not
+	told   int64    // messages between workers
+	events int64    // that policies were told of, beside messages
 }
 
 // tasksOf are the tasks of one worker.
@@ -70,6 +71,7 @@ type partsOf struct {
 	firstParts int64              // sets of parts that were dropped because their owner is gone
 	left       []bool             // per worker: the server knows that it is gone
 	live       []int32            // per owner: workers in the run that push its iterations
+	code       codeCheck
 }
 
 // flight is a push in flight.
@@ -159,11 +161,10 @@ func (c *taskCheck) hears(me int32, ev *core.WorkEvent) {
 
 // assign adds a task of a worker, and returns its index.
 func (c *taskCheck) assign(me int32, t core.Task) int {
-	to := t.To
+	k, to := &c.workers[me], t.To
 	if to == 0 {
 		to = int32(c.s.workers[t.Owner].batch)
 	}
-	k := &c.workers[me]
 	k.assigned = append(k.assigned, assigned{task: t, begun: t.From, least: to})
 	return len(k.assigned) - 1
 }
@@ -351,6 +352,7 @@ func (c *checker) partsFolded(e *core.Effect) {
 	if !ok || a.samples != e.Msg.Samples {
 		c.fail("exactly once: shard %d folds iteration %d of worker %d with %d samples; its parts %v have %d, in %v", e.Shard, e.Msg.Iter, e.Msg.Worker, e.Msg.Samples, a.have, a.samples, a.ranges)
 	}
+	c.codeFolded(e)
 	if e.Shard == 0 {
 		c.tasks.cut += c.tasks.s.workers[e.Msg.Worker].batch - a.samples
 	}

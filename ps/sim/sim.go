@@ -21,6 +21,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/work"
+	"fluentps/ps/work/code"
 )
 
 // Options determine a run completely.
@@ -131,6 +132,7 @@ type simulation struct {
 	dealer    *work.Coordinator // nil: batches never change
 	changes   []metrics.Change
 	fragments *shard.Fragments // nil: all shards are exchanged together
+	code      *code.Code       // nil: pushes are not coded
 	axes      build.Axes       // policies that say which samples the workers compute, watched by the checker
 }
 

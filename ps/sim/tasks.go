@@ -11,6 +11,7 @@ import (
 	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 )
 
@@ -71,6 +72,11 @@ func (s *simulation) takeAxes() error {
 	case s.cfg.DealsBatches() || s.cfg.Local.IsSet() || s.cfg.InRounds():
 		return errors.New("a policy says which samples each worker computes, but their batches or steps are dealt by another policy, or the workers go in rounds; set work.policy: fixed, local.policy: none and baseline: none")
 	}
+	code, err := s.cfg.Code(len(s.roles.Workers))
+	if err != nil {
+		return fmt.Errorf("work.code: %w", err)
+	}
+	s.code = code
 	policy := s.axes.Work
 	s.axes.Work = func(worker int) core.Work { return s.check.tasks.watch(int32(worker), policy(worker)) }
 	return nil
@@ -207,14 +213,33 @@ func (s *simulation) taskDone(me int32) {
 	}
 	k.isOn = false
 	if k.task.Keep == core.Kept {
-		kept := keptTask{task: k.task, sums: k.sums}
-		if s.real != nil {
-			kept.grads = slices.Clone(s.real.replicas[me].grads)
-		}
-		k.kept = append(k.kept, kept)
+		s.keep(me)
 	}
 	s.check.tasks.doneAt(me, k.task)
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
+}
+
+// keep keeps the gradients of a task; of a code it keeps their sum, with the header of the worker's own batch.
+func (s *simulation) keep(me int32) {
+	k := &s.workers[me].tasks
+	isMore := s.code != nil && k.task.Owner != me
+	if !isMore {
+		k.kept = append(k.kept, keptTask{task: k.task, sums: k.sums})
+	}
+	if s.real == nil {
+		return
+	}
+	grads := s.real.replicas[me].grads
+	kept := &k.kept[len(k.kept)-1]
+	switch {
+	case s.code == nil:
+		kept.grads = slices.Clone(grads)
+		return
+	case !isMore:
+		kept.grads = make([]float32, len(grads))
+	}
+	of, factors := s.code.Row(int(me))
+	optim.AddDelta(kept.grads, grads, factors[slices.Index(of, k.task.Owner)])
 }
 
 // pushKept pushes the gradients of a task that was computed before. That takes no time.

@@ -12,6 +12,7 @@ import (
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
 	"fluentps/ps/straggler"
+	"fluentps/ps/work/code"
 	"fluentps/ps/work/tasks"
 	"fluentps/ps/workload"
 )
@@ -39,7 +40,9 @@ type ranges struct {
 	hasSums  bool           // sums holds gradients
 	isOwn    bool           // the current task is the first one of the worker's own iteration
 	keep     core.Keeping   // of the current task
-	kept     []keptTask     // of the iteration
+	kept     []keptTask     // of the iteration; of a code their sum
+	code     *code.Code     // nil: pushes are not coded
+	me       int            // the worker, as the code numbers it
 	until    time.Duration  // no grain begins later than this after the first one; 0: no limit
 	began    time.Duration  // when the first grain began
 	slow     slowGrains
@@ -85,6 +88,10 @@ func (w *Side) makeRanges() error {
 	if err := w.bindModel(params, w.arenas.grads); err != nil {
 		return err
 	}
+	k, err := r.Config.Code(r.Roles.Computes())
+	if err != nil {
+		return fmt.Errorf("train: work.code: %w", err)
+	}
 	var kept []keptTask
 	for range tasks.Kept(r.Config.Work) {
 		b, err := w.alloc(bytes)
@@ -93,7 +100,7 @@ func (w *Side) makeRanges() error {
 		}
 		kept = append(kept, keptTask{grads: b, isFree: true})
 	}
-	w.ranges = &ranges{kept: kept, params: params, iter: -1, sums: sums, owners: make([]feed, r.Roles.Computes()), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
+	w.ranges = &ranges{kept: kept, code: k, me: w.index, params: params, iter: -1, sums: sums, owners: make([]feed, r.Roles.Computes()), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
 	return nil
 }
 
@@ -173,12 +180,33 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 		g.next += g.n
 	}
 	if t.Keep == core.Kept {
-		k := g.keptAt(func(k *keptTask) bool { return k.isFree })
-		h := &it.header // the driver writes another field of it
-		k.task, k.header, k.isFree = t, wire.Header{Samples: h.Samples, Correct: h.Correct, Loss: h.Loss}, false
-		copy(k.grads.Bytes(), w.arenas.grads.Bytes())
+		it.keep(t)
 	}
 	return true
+}
+
+// keep keeps the gradients of a task. Of a code it keeps their sum, with the header of the worker's own batch.
+func (it *iteration) keep(t core.Task) {
+	w, g := it.w, it.w.ranges
+	if g.code != nil && t.Owner != int32(w.me) {
+		g.encode(t, w.arenas.grads)
+		return
+	}
+	k := g.keptAt(func(k *keptTask) bool { return k.isFree })
+	h := &it.header // the driver writes another field of it
+	k.task, k.header, k.isFree = t, wire.Header{Samples: h.Samples, Correct: h.Correct, Loss: h.Loss}, false
+	if g.code != nil {
+		clear(k.grads.F32())
+		g.encode(t, w.arenas.grads)
+		return
+	}
+	copy(k.grads.Bytes(), w.arenas.grads.Bytes())
+}
+
+// encode adds the gradients of a task to the codeword.
+func (g *ranges) encode(t core.Task, grads *comm.Buf) {
+	of, factors := g.code.Row(g.me)
+	optim.AddDelta(g.kept[0].grads.F32(), grads.F32(), factors[slices.Index(of, t.Owner)])
 }
 
 // keptAt finds a kept task.

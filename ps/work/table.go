@@ -18,14 +18,18 @@ type Entry struct {
 	// Copies says that several workers compute the same batch, and the first copy counts. So an iteration may be closed that a worker
 	// still computes, and workers pull ahead (ps/core/ahead.go).
 	Copies bool
+	// Coded says that a worker pushes one sum of the gradients of several workers' batches, which the servers decode (package code). As soon as
+	// enough have pushed the iteration is closed, so workers pull ahead.
+	Coded  bool
 	Scheme string // the scheme that the policy needs, with work.required where it has that key; empty: any
 	make   func(s Spec, e Env) Policy
 }
 
-// Names of policies: the one whose batches never change, and the one with a message for each partition.
+// Names of policies: the one whose batches never change, the one with a message for each partition, and the one with sums of partitions.
 const (
 	Fixed   = "fixed"
 	Partial = "partial"
+	Coded   = "coded"
 )
 
 // All are the policies, the default first.
@@ -45,6 +49,8 @@ var All = []Entry{
 		Source: "DropCompute (Giladi et al., NeurIPS 2023): after each micro-batch, as in the authors' code [A]; the formula of tau recalled [M]; profile, and who chooses, are ours", Steps: true, Cuts: true},
 	{Name: Partial, Rule: "each worker computes the batches of load workers, its own first, and pushes each at once; the first copy of each counts, and required different ones close an iteration, which ends the computing of all",
 		Source: "multi-message communication (Ozfatura, Gunduz, Ulukus, arXiv 1808.02240) [P]; construction reconstructed [R], orders of Amiri and Gunduz (arXiv 1810.09992) recalled [M]", Steps: true, Copies: true, Scheme: "drop"},
+	{Name: Coded, Rule: "each worker computes the batches of s + 1 workers and pushes one weighted sum of their gradients; the pushes of any N - s workers give the gradient of all batches, which ends the computing of the others",
+		Source: "Gradient Coding (Tandon, Lei, Dimakis, Karampatziakis, ICML 2017), released code [A]; best of several draws after our measurements [X]; deadline as in ErasureHead (Charles, Wang, Papailiopoulos) [P], by least squares for cyclic codes", Steps: true, Coded: true, Scheme: "coded"},
 }
 
 // Deals reports whether the policy deals the batches anew while the run goes on.

@@ -25,6 +25,7 @@ type Spec struct {
 	Alpha float64       `yaml:"alpha" min:"0" max:"1e3" when:"policy=epsp" doc:"a worker is a straggler if it is projected to take longer than the median of all by more than this share"`
 	Rate  float64       `yaml:"rate" above:"0" max:"1" when:"policy=epsp" doc:"share of the newest iteration in a worker's measured speed"`
 	Help  Help          `yaml:"help"`
+	Code  Code          `yaml:"code"`
 
 	Load     int    `yaml:"load" min:"1" max:"1e6" when:"policy=partial" doc:"partitions that a worker computes in an iteration, its own first; with order cyclic there are as many copies of each"`
 	Required int    `yaml:"required" min:"0" max:"1e6" when:"policy=partial" doc:"partitions that close an iteration; 0: all"`
@@ -42,10 +43,20 @@ type Help struct {
 	Next    float64 `yaml:"next" above:"0" max:"1" when:"policy=flexrr" doc:"share of the batch that a helper gets each time that it has finished what it got"`
 }
 
+// Code is `code: {...}`: which partitions each worker computes, and how pushes are decoded.
+type Code struct {
+	Kind         string        `yaml:"kind" values:"auto,fractional,cyclic" when:"policy=coded" doc:"fractional: groups of stragglers + 1 workers compute the same partitions, and the first of each group counts; cyclic: each worker computes its own partition and those that follow, with random factors; auto: fractional where stragglers + 1 divides the number of workers, else cyclic"`
+	Stragglers   int           `yaml:"stragglers" min:"0" max:"1e6" when:"policy=coded" doc:"workers that may be slow or lost: the pushes of the others give the whole gradient; each worker computes one partition more than this"`
+	Draws        int           `yaml:"draws" min:"1" max:"1e5" when:"policy=coded" doc:"random cyclic codes that are drawn, of which the one with the smallest largest weight is taken"`
+	ConditionMax float64       `yaml:"condition_max" min:"1" max:"1e12" when:"policy=coded" doc:"a cyclic code in which a push may weigh more than this is refused: rounding errors grow as much"`
+	Deadline     time.Duration `yaml:"deadline" min:"0" max:"1e6" when:"policy=coded" doc:"how long after its first push an iteration is closed in any case, with what comes nearest to the whole gradient; 0: it waits for enough pushes"`
+}
+
 // Defaults are R2SP's profile, and the hysteresis of our reconstruction [R]; EPSP's numbers [R];
 // FlexRR's thresholds [T] and chunks [M].
 func Defaults() Spec {
 	return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3, Alpha: 0.2, Rate: 0.3, Load: 2, Order: Cyclic, Batching: 1,
+		Code: Code{Kind: "auto", Stragglers: 1, Draws: 100, ConditionMax: 1e4},
 		Help: Help{Helpers: 2, Ask: 0.75, Behind: 0.2, Left: 0.05, First: 0.025, Next: 0.05}}
 }
 

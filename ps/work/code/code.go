@@ -56,26 +56,19 @@ type Code struct {
 func New(s Spec) (*Code, error) {
 	n := s.Workers
 	if s.Stragglers < 0 || s.Stragglers >= n {
-		return nil, fmt.Errorf("code: %d stragglers of %d workers; at least one worker must answer: set stragglers to 0 to %d", s.Stragglers, n, n-1)
+		return nil, fmt.Errorf("%d stragglers of %d workers; at least one worker must answer: set stragglers to 0 to %d", s.Stragglers, n, n-1)
 	}
-	c := &Code{kind: s.Kind, n: n, s: s.Stragglers, weightMax: 1}
+	c := &Code{n: n, s: s.Stragglers, weightMax: 1}
 	divides := n%(c.s+1) == 0
-	if c.kind == Auto {
-		if c.kind = Cyclic; divides {
-			c.kind = Fractional
-		}
+	c.kind = kindOf(s)
+	for i := range n {
+		c.partitions = append(c.partitions, Partitions(s, i))
 	}
 	if c.kind == Fractional {
 		if !divides {
-			return nil, fmt.Errorf("code: fractional repetition has groups of stragglers + 1 = %d workers, which does not divide %d workers; change stragglers, start other ranks, or take the cyclic code", c.s+1, n)
+			return nil, fmt.Errorf("fractional repetition has groups of stragglers + 1 = %d workers, which does not divide %d workers; change stragglers, start other ranks, or take the cyclic code", c.s+1, n)
 		}
-		for i := range n {
-			first := i - i%(c.s+1)
-			var of []int32
-			for j := range c.s + 1 {
-				of = append(of, int32(first+(i+j)%(c.s+1)))
-			}
-			c.partitions = append(c.partitions, of)
+		for range n {
 			c.rows = append(c.rows, slices.Repeat([]float64{1}, c.s+1))
 		}
 		return c, nil
@@ -86,9 +79,32 @@ func New(s Spec) (*Code, error) {
 		if divides {
 			wayOut = "take the fractional code, whose weights are 1"
 		}
-		return nil, fmt.Errorf("code: the best of %d cyclic codes for %d workers and %d stragglers has a weight of %.3g, above condition_max %g, so rounding errors would grow as much; %s", s.Draws, n, c.s, c.weightMax, s.ConditionMax, wayOut)
+		return nil, fmt.Errorf("the best of %d cyclic codes for %d workers and %d stragglers has a weight of %.3g, above condition_max %g, so rounding errors would grow as much; %s", s.Draws, n, c.s, c.weightMax, s.ConditionMax, wayOut)
 	}
 	return c, nil
+}
+
+func kindOf(s Spec) Kind {
+	switch {
+	case s.Kind != Auto:
+		return s.Kind
+	case s.Workers%(s.Stragglers+1) == 0:
+		return Fractional
+	}
+	return Cyclic
+}
+
+// Partitions are those that a worker computes, its own first.
+func Partitions(s Spec, worker int) (of []int32) {
+	size := s.Stragglers + 1
+	for j := range size {
+		if kindOf(s) == Fractional {
+			of = append(of, int32(worker-worker%size+(worker+j)%size))
+		} else {
+			of = append(of, int32((worker+j)%s.Workers))
+		}
+	}
+	return of
 }
 
 // Kind is the construction; never Auto.

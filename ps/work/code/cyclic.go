@@ -14,13 +14,6 @@ const setsMax = 1000
 
 // drawBest draws cyclic codes and keeps the one whose largest weight is the smallest.
 func (c *Code) drawBest(s Spec) {
-	for i := range c.n {
-		var of []int32
-		for j := range c.s + 1 {
-			of = append(of, int32((i+j)%c.n))
-		}
-		c.partitions = append(c.partitions, of)
-	}
 	if c.s == 0 {
 		c.b = mat.NewDense(c.n, c.n, nil)
 		for i := range c.n {

@@ -17,9 +17,11 @@ import (
 //
 // With batching m the results of m partitions are pushed together, when the last of them is computed.
 type partial struct {
+	name     string
 	me, step int32
 	order    []int32 // partitions
 	batching int
+	sums     bool // what is kept is added up, and pushed as the worker's own iteration (coded.go)
 
 	iter    int64
 	todo    []core.Task // of this iteration, in order; the first is being computed or waits for it
@@ -29,7 +31,7 @@ type partial struct {
 
 func newPartial(s work.Spec, e Env) core.Work {
 	n := len(e.Batches)
-	return &partial{me: e.Me, step: stepOf(s, e.Batches[e.Me]), order: Owners(s, n)[e.Me], batching: s.Batching}
+	return &partial{name: s.Policy, me: e.Me, step: stepOf(s, e.Batches[e.Me]), order: Owners(s, n)[e.Me], batching: s.Batching}
 }
 
 // Owners are, per worker, the partitions that it computes, in order; nil if the policy has no copies.
@@ -70,6 +72,10 @@ func (p *partial) Step(ev core.WorkEvent, out []core.Order) []core.Order {
 // plan lists the tasks of an iteration.
 func (p *partial) plan() {
 	p.todo = p.todo[:0]
+	if p.sums {
+		p.planSum()
+		return
+	}
 	for k, owner := range p.order {
 		t := core.Task{Owner: owner, Iter: p.iter, Parts: 1, Grain: p.step}
 		isLast := k == len(p.order)-1 || (k+1)%p.batching == 0
@@ -98,7 +104,7 @@ func (p *partial) next(out []core.Order) []core.Order {
 // String says which partitions are left, for the stall report.
 func (p *partial) String() string {
 	if p.isOver {
-		return fmt.Sprintf("partial: every shard has closed iteration %d", p.iter)
+		return fmt.Sprintf(p.name+": every shard has closed iteration %d", p.iter)
 	}
 	var left []int32
 	for _, t := range p.todo {
@@ -106,5 +112,5 @@ func (p *partial) String() string {
 			left = append(left, t.Owner)
 		}
 	}
-	return fmt.Sprintf("partial: of iteration %d it came to partition %d of %v, and %v are left", p.iter, p.current.Owner, p.order, left)
+	return fmt.Sprintf(p.name+": of iteration %d it came to partition %d of %v, and %v are left", p.iter, p.current.Owner, p.order, left)
 }

@@ -26,6 +26,7 @@ var policies = map[string]func(s work.Spec, e Env) core.Work{
 	"anytime":     newTimed,
 	"dropcompute": newDropCompute,
 	"partial":     newPartial,
+	"coded":       newCoded,
 }
 
 // New makes the policy of a worker. It panics if the policy has no steps.
@@ -60,6 +61,8 @@ func stepOf(s work.Spec, batch int) int32 { return int32(s.StepOf(batch)) }
 // Slots is the number of pushes that a shard may hold beside those of its scheme.
 func Slots(s work.Spec, workers int) int64 {
 	switch e, _ := work.Lookup(s.Policy); {
+	case e.Coded:
+		return int64(workers) // in flight while one of the same worker is staged
 	case e.Copies:
 		return int64(workers) + int64(core.AheadSlots(Owners(s, workers)))
 	case e.Moves:
@@ -70,6 +73,9 @@ func Slots(s work.Spec, workers int) int64 {
 
 // Kept is the number of tasks whose gradients a worker keeps, to push them later.
 func Kept(s work.Spec) int {
+	if e, _ := work.Lookup(s.Policy); e.Coded {
+		return min(s.Code.Stragglers, 1) // their sum
+	}
 	if !hasCopies(s) {
 		return 0
 	}

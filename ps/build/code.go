@@ -1,0 +1,31 @@
+package build
+
+import (
+	"time"
+
+	"fluentps/ps/scheme"
+	"fluentps/ps/work/code"
+)
+
+// decoder is the code of a run as its schemes see it.
+type decoder struct {
+	*code.Code
+	samples  int64
+	deadline time.Duration
+}
+
+func (d *decoder) Samples() int64          { return d.samples }
+func (d *decoder) Deadline() time.Duration { return d.deadline }
+
+// decoder makes the code of the run; nil if pushes are not coded.
+func (b *Run) decoder() (scheme.Code, error) {
+	c, err := b.Config.Code(len(b.Roles.Workers))
+	if c == nil || err != nil {
+		return nil, err
+	}
+	d := &decoder{c, 0, b.Config.Work.Code.Deadline}
+	for _, n := range b.Config.Batches(len(b.Roles.Workers)) {
+		d.samples += int64(n)
+	}
+	return d, nil
+}
