@@ -239,14 +239,12 @@ func (s *simulation) computed(me int32, epoch int32) {
 // recorded tells of an iteration whose computing is over.
 func (s *simulation) recorded(me int32) {
 	w := &s.workers[me]
-	if w.tasks.isOn && !w.tasks.isOwn {
-		return // it belongs to no iteration of the worker
-	}
+	isExtra := w.tasks.isOn && !w.tasks.isOwn // it belongs to no iteration of the worker, unless its push is a sum
 	start, took := time.Duration(s.now-w.took), time.Duration(w.took)
-	if s.o.Computed != nil {
+	if s.o.Computed != nil && (!isExtra || s.code != nil) {
 		s.o.Computed(int(me), w.iter, start, time.Duration(s.now))
 	}
-	if s.o.Iterations != nil {
+	if s.o.Iterations != nil && !isExtra {
 		w.rest = [2]time.Duration{}
 		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.iter, Start: start, Compute: took, Injected: took - time.Duration(w.tasks.own+w.own+w.more), Samples: int(w.pushed())})
 	}

@@ -281,7 +281,7 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 		n = 400
 	}
 	lost := 0
-	ran, moved, cut := map[string]int{}, map[string]int64{}, map[string]int64{}
+	ran, moved, cut, codes := map[string]int{}, map[string]int64{}, map[string]int64{}, [2]int64{}
 	for k := range n {
 		seed := uint64(first + k)
 		o, _, ok := taskCluster(t, seed)
@@ -305,11 +305,21 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 		ran[name]++
 		moved[name] += s.check.tasks.shards[0].merged
 		cut[name] += s.check.tasks.cut
+		codes[0], codes[1] = codes[0]+s.check.tasks.codes[0], codes[1]+s.check.tasks.codes[1]
+		if k%16 == 3 || n == 1 {
+			again, err := Run(o)
+			if err != nil || again.Trace != r.Trace || again.Summary.ParametersSHA256 != r.Summary.ParametersSHA256 {
+				t.Fatalf("seed %d, %s: trace %x, and then %x, %v", seed, name, r.Trace, again.Trace, err)
+			}
+		}
 	}
-	t.Logf("runs %v, parts merged %v, samples left out %v, %d workers lost", ran, moved, cut, lost)
+	t.Logf("runs %v, parts merged %v, samples left out %v, %d workers lost; iterations decoded exactly and not: %v", ran, moved, cut, lost, codes)
+	if n > 100 && min(codes[0], codes[1]) < int64(n/8) {
+		t.Errorf("iterations decoded exactly and not: %v; the draw is too narrow", codes)
+	}
 	for _, name := range work.WithSteps() {
 		e, _ := work.Lookup(name)
-		if n > 100 && (ran[name] < n/8 || e.Moves != (moved[name] > 0) || (e.Moves || e.Copies) == (cut[name] > 0)) {
+		if n > 100 && (ran[name] < n/8 || e.Moves != (moved[name] > 0) || (e.Moves || e.Copies || e.Coded) == (cut[name] > 0)) {
 			t.Errorf("%s: %d runs, %d parts moved, %d samples cut", name, ran[name], moved[name], cut[name])
 		}
 	}
@@ -335,6 +345,18 @@ func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
 	}
 	if of.Work.Policy == "dropcompute" && r.IntN(2) == 0 {
 		of.Work.Time, of.Work.Profile = 0, int64(1+r.IntN(4)) // tau is chosen
+	}
+	if e, _ := work.Lookup(of.Work.Policy); e.Coded {
+		n := of.Simulate.Workers
+		of.Work.Code = work.Code{Kind: []string{"auto", "cyclic"}[r.IntN(2)], Stragglers: r.IntN(min(n, 4)), Draws: 3, ConditionMax: 1e12}
+		if r.IntN(3) == 0 {
+			of.Work.Code.Deadline = time.Duration(1+r.IntN(20)) * time.Millisecond / 2
+		}
+		of.Sync = slices.Clone(of.Sync)
+		for i := range of.Sync {
+			of.Sync[i].Phase = configs.Phase{Scheme: e.Scheme, Common: scheme.Common{Fold: scheme.FoldRank}, Params: &scheme.CodedParams{}}
+			of.Sync[i].Then = nil
+		}
 	}
 	return &of
 }

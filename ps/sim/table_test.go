@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,10 +69,14 @@ func schemeTable(t *testing.T) string {
 		if rules[e.Name] == "" {
 			rules[e.Name] = e.Name
 		}
+		var work []string
+		if e.Work != "" {
+			work = []string{"work.policy=" + e.Work}
+		}
 		for _, seed := range seeds {
-			r := setting{workers: 16, servers: 2, scheme: rules[e.Name], iterations: 500, bytes: 4 << 20, seed: seed, set: append(
+			r := setting{workers: 16, servers: 2, scheme: rules[e.Name], iterations: 500, bytes: 4 << 20, seed: seed, set: slices.Concat(work,
 				noisy(50*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 4}}"),
-				"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}")}.run(t)
+				[]string{"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"})}.run(t)
 			rows[e.Name].add(r)
 			if len(r.Summary.CostModel) > len(cost) { // some schemes have a longer cost model
 				cost = r.Summary.CostModel

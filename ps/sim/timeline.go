@@ -28,8 +28,11 @@ simulate: {workers: 4, compute: 21ms, network: {bandwidth: 0B, latency: 0s}, ser
 // Timeline draws the effect of a scheme with its defaults on 4 workers, of which the last is 3 times slower. There is one row per
 // worker and one column per 10 ms of virtual time: the last digit of the iteration that is computed, or a dot if the worker waits.
 func Timeline(e scheme.Entry) (string, error) {
-	cfg, _, ds := configs.Parse("timeline", fmt.Appendf(nil, timelineText, e.Name), configs.Options{Set: []string{
-		fmt.Sprintf("train.stop.time=%s", timelineColumns*timelineStep)}})
+	set := []string{fmt.Sprintf("train.stop.time=%s", timelineColumns*timelineStep)}
+	if e.Work != "" {
+		set = append(set, "work.policy="+e.Work)
+	}
+	cfg, _, ds := configs.Parse("timeline", fmt.Appendf(nil, timelineText, e.Name), configs.Options{Set: set})
 	if cfg == nil {
 		return "", fmt.Errorf("timeline of %s: %v", e.Name, ds)
 	}
