@@ -59,12 +59,21 @@ func (s *simulation) result() *Result {
 	return r
 }
 
+// iterations are those of the run: accepted pushes of the lead shard / workers; versions where some pushes tell what all would.
+func (s *simulation) iterations() int64 {
+	lead := s.servers[0].node.Shard(0)
+	if s.code != nil {
+		return lead.Version
+	}
+	return lead.Accepted / int64(len(s.workers))
+}
+
 func (s *simulation) summary() *metrics.Summary {
 	lead := s.servers[0].node.Shard(0)
 	wall := time.Duration(s.ended)
 	sum := &metrics.Summary{
 		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: baselineOf(s.cfg), BaselineKeys: s.cfg.BaselineKeys, CostModel: s.model(), Servers: len(s.servers), Workers: len(s.workers),
-		Iterations: lead.Accepted / int64(len(s.workers)), Updates: lead.Version, Samples: lead.Samples, Seed: s.cfg.Seed,
+		Iterations: s.iterations(), Updates: lead.Version, Samples: lead.Samples, Seed: s.cfg.Seed,
 		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
 		Work: s.cfg.WorkText(), Local: s.cfg.Local.Text(), Payload: s.cfg.Payload.Summary(), Changes: s.changes, BytesSent: s.check.sent, BytesReceived: s.check.received,
 	}

@@ -119,8 +119,13 @@ func (v *evaluator) snapshot(e *core.Effect, version []float32) {
 	}
 }
 
-// iteration is the iteration of the run: accepted pushes of the lead shard / workers.
-func (v *evaluator) iteration() int64 { return v.accepted / int64(len(v.f.replicas)) }
+// iteration is the iteration of the run: accepted pushes of the lead shard / workers; versions if pushes are coded.
+func (v *evaluator) iteration() int64 {
+	if v.f.s.code != nil {
+		return v.f.s.iterations()
+	}
+	return v.accepted / int64(len(v.f.replicas))
+}
 
 // evaluate evaluates a model on the whole test set.
 func (v *evaluator) evaluate(arena []float32, m mark) {

@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+)
+
+// codedOptions are those of workers that push sums, with real gradients. Slow ones take ten times as long.
+func codedOptions(t *testing.T, workers, stragglers, slow int, more string) Options {
+	t.Helper()
+	faults := "[]"
+	for w := range slow {
+		if w == 0 {
+			faults = ""
+		}
+		faults += fmt.Sprintf(", {worker: %d, slow: {factor: 10}}", 2*w)
+	}
+	if slow > 0 {
+		faults = "[" + faults[2:] + "]"
+	}
+	set := []string{fmt.Sprintf("simulate={workers: %d, compute: {per_sample: 1ms}, network: {bandwidth: 0B, latency: 0s}, server: {fold: 0B, commit: 0B}}", workers), "faults=" + faults}
+	if stragglers >= 0 {
+		set = append(set, fmt.Sprintf("work={policy: coded, micro: 1, code: {stragglers: %d%s}}", stragglers, more), `sync=[{match: "*", scheme: coded}]`)
+	}
+	return realOptions(t, set...)
+}
+
+func ranCoded(t *testing.T, o Options) *Result {
+	t.Helper()
+	r, err := Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// With s workers slowed ten times a coded run takes hardly longer than without, s + 1 times as long as bsp without them, and learns what bsp learns.
+func TestCodedHidesStragglers(t *testing.T) {
+	for _, c := range []struct {
+		workers, s int
+		kind       string
+		error      float64
+	}{{5, 1, "cyclic", 1e-5}, {4, 1, "fractional", 1e-6}, {7, 2, "cyclic", 1e-4}, {6, 2, "fractional", 1e-6}} {
+		more := ", kind: " + c.kind
+		clean := ranCoded(t, codedOptions(t, c.workers, c.s, 0, more))
+		slow := ranCoded(t, codedOptions(t, c.workers, c.s, c.s, more))
+		bsp, bspSlow := ranCoded(t, codedOptions(t, c.workers, -1, 0, "")), ranCoded(t, codedOptions(t, c.workers, -1, c.s, ""))
+		t.Logf("%d workers, %s, s = %d: %v without stragglers, %v with them; bsp %v and %v", c.workers, c.kind, c.s, clean.Duration, slow.Duration, bsp.Duration, bspSlow.Duration)
+		if slow.Duration > clean.Duration*115/100 || clean.Duration < bsp.Duration*time.Duration(c.s+1)*99/100 || bspSlow.Duration < slow.Duration*10/time.Duration(c.s+1)*8/10 {
+			t.Errorf("%d workers, %s, s = %d: %v without stragglers, %v with them; bsp %v and %v", c.workers, c.kind, c.s, clean.Duration, slow.Duration, bsp.Duration, bspSlow.Duration)
+		}
+		if got, want := float64(*slow.Summary.TestLoss), float64(*bsp.Summary.TestLoss); math.Abs(got-want) > c.error*want || slow.Summary.Samples != bsp.Summary.Samples {
+			t.Errorf("%d workers, %s, s = %d: a test loss of %v after %d samples, bsp has %v after %d", c.workers, c.kind, c.s, got, slow.Summary.Samples, want, bsp.Summary.Samples)
+		}
+	}
+}
+
+// If more workers are lost than a code allows, the others go on with what they can decode. With a deadline nobody waits for slow ones either.
+func TestCodedGoesOnWithTooFew(t *testing.T) {
+	o := codedOptions(t, 5, 1, 0, "")
+	o.Losses = []Loss{{Worker: 1, At: 50 * time.Millisecond}, {Worker: 2, At: 70 * time.Millisecond}, {Worker: 4, At: 90 * time.Millisecond}}
+	if r := ranCoded(t, o); r.Lost != 3 || r.Summary.Updates != 30 {
+		t.Errorf("%d workers lost, %d versions; want 3 and 30", r.Lost, r.Summary.Updates)
+	}
+	waits, closes := ranCoded(t, codedOptions(t, 6, 1, 3, ", kind: cyclic")), ranCoded(t, codedOptions(t, 6, 1, 3, ", kind: cyclic, deadline: 8ms"))
+	t.Logf("three of six are slow, s = 1: %v, with a deadline %v", waits.Duration, closes.Duration)
+	if closes.Duration > waits.Duration/3 || *closes.Summary.TestAccuracy < *waits.Summary.TestAccuracy-0.1 {
+		t.Errorf("three of six are slow, s = 1: %v and accuracy %v, with a deadline %v and %v", waits.Duration, *waits.Summary.TestAccuracy, closes.Duration, *closes.Summary.TestAccuracy)
+	}
+}
