@@ -12,7 +12,7 @@ import (
 
 // Spec is `work: {...}`. Package configs checks it.
 type Spec struct {
-	Policy   string    `yaml:"policy" values:"@works" doc:"how many samples each rank that computes gets: fixed: train.batch_per_worker, or its share of train.batch_global; dbs: by the times of the epoch before; r2sp_batch: by profiles; flexrr: others compute some of it for a worker that is behind; anytime and dropcompute: samples that would be late are left out"`
+	Policy   string    `yaml:"policy" values:"@works" doc:"how many samples each rank that computes gets: fixed: train.batch_per_worker, or its share of train.batch_global; dbs: by the times of the epoch before; r2sp_batch: by profiles; flexrr and epsp: others compute some of it for a worker that is behind; anytime and dropcompute: samples that would be late are left out"`
 	Shares   []float64 `yaml:"shares,omitempty" above:"0" max:"1e6" when:"policy=fixed" doc:"shares of the batch and of the data by rank that computes, in order; []: equal"`
 	BatchMax int       `yaml:"batch_max" min:"0" max:"1e9" when:"policy=dbs,r2sp_batch" doc:"most samples of one rank in an iteration, for which memory is allocated; 0: 4 times an equal share"`
 	Replay   string    `yaml:"replay,omitempty" form:"path" when:"policy=dbs,r2sp_batch" doc:"work.csv of a run folder: batches are dealt by the times in it, and not by those that are measured; so the batches of that run come again, and under bsp its parameters to the bit"`
