@@ -186,6 +186,9 @@ func (l *lender) recallAll(out []core.Order) []core.Order {
 func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
 	switch m.Flags {
 	case give:
+		if l.gone[m.Owner] { // nobody waits for it
+			return out
+		}
 		t := core.Task{Owner: m.Owner, Iter: m.Iter, Part: m.Part, From: int32(m.Samples), To: int32(m.Correct), Grain: l.step}
 		if l.left { // the owner hears of that, and takes the chunk back
 			return out

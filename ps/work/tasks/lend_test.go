@@ -1,0 +1,152 @@
+package tasks
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+	"fluentps/ps/work"
+)
+
+// lenderOf is the lender of a policy that moves samples.
+func lenderOf(p core.Work) *lender {
+	if e, ok := p.(*epsp); ok {
+		return &e.lender
+	}
+	return &p.(*flexRR).lender
+}
+
+// moving are the policies that move samples.
+func moving() (names []string) {
+	for _, e := range work.All {
+		if _, ok := policies[e.Name]; ok && e.Moves {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// specOf draws the settings of a policy.
+func specOf(t *rapid.T, policy string) work.Spec {
+	s := work.Defaults()
+	s.Policy = policy
+	s.Micro = rapid.IntRange(0, 4).Draw(t, "micro")
+	s.Help = work.Help{
+		Helpers: rapid.IntRange(1, 4).Draw(t, "helpers"),
+		Ask:     rapid.SampledFrom([]float64{0.75, 0.1, 1}).Draw(t, "ask"),
+		Behind:  rapid.SampledFrom([]float64{0.2, 0, 1}).Draw(t, "behind"),
+		Left:    rapid.SampledFrom([]float64{0.05, 0, 0.5}).Draw(t, "left"),
+		First:   rapid.SampledFrom([]float64{0.025, 0, 0.3, 1}).Draw(t, "first"),
+		Next:    rapid.SampledFrom([]float64{0.05, 0.4, 1}).Draw(t, "next"),
+	}
+	s.Alpha = rapid.SampledFrom([]float64{0.2, 0, 1}).Draw(t, "alpha")
+	s.Rate = rapid.SampledFrom([]float64{0.3, 0.01, 1}).Draw(t, "rate")
+	return s
+}
+
+// randomCluster draws a cluster in which everything may take any time, and workers leave early or are lost.
+func randomCluster(t *rapid.T, policy string, loses bool) *model {
+	n := rapid.IntRange(2, 5).Draw(t, "workers")
+	batches, iterations := make([]int, n), make([]int64, n)
+	for w := range n {
+		batches[w] = rapid.IntRange(1, 12).Draw(t, "batch")
+		iterations[w] = int64(rapid.IntRange(1, 5).Draw(t, "iterations"))
+	}
+	m := newModel(specOf(t, policy), batches, iterations)
+	m.fail = t.Fatalf
+	m.ahead = int64(rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "ahead"))
+	times := []time.Duration{0, 1, 10, 100, time.Microsecond, 10 * time.Microsecond}
+	m.delay = func(what string) time.Duration { return times[rapid.IntRange(0, len(times)-1).Draw(t, what)] }
+	m.dropped = func() bool { return rapid.Bool().Draw(t, "dropped") }
+	speeds := make([]int, n)
+	for w := range n {
+		speeds[w] = rapid.SampledFrom([]int{10, 1, 100, 1000}).Draw(t, "cost")
+	}
+	m.cost = func(w int32, _ time.Duration) float64 {
+		return float64(speeds[w] * rapid.SampledFrom([]int{1, 1, 1, 3, 0}).Draw(t, "slower"))
+	}
+	for w := range n {
+		if loses && w > 0 && rapid.Bool().Draw(t, "lost") {
+			m.after(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "lost at")), func() { m.lose(m.workers[w]) })
+		}
+	}
+	return m
+}
+
+// Workers of any speed lend each other samples, in any order of messages; some leave early and some are lost. Each sample of
+// each iteration counts once, a part that is computed twice has the same samples, nobody waits for ever, no ledger keeps what is over,
+// and there are few messages for each chunk.
+func TestSamplesAreLentAndComputedOnce(t *testing.T) {
+	for _, policy := range moving() {
+		for _, loses := range []bool{false, true} {
+			t.Run(policy+map[bool]string{true: " with losses"}[loses], func(t *testing.T) {
+				happened := map[string]int{}
+				for range 10 {
+					rapid.Check(t, func(t *rapid.T) { lentAndComputedOnce(t, policy, loses, happened) })
+				}
+				want := []string{"give", "begun", "done", "recall", "yours", "recall crosses begun", "give to one that has left or not begun", "gone has samples"}
+				for _, what := range want {
+					if happened[what] == 0 && (loses || what != "gone has samples") {
+						t.Errorf("%q never happened: %v", what, happened)
+					}
+				}
+			})
+		}
+	}
+}
+
+func lentAndComputedOnce(t *rapid.T, policy string, loses bool, happened map[string]int) {
+	m := randomCluster(t, policy, loses)
+	recalled := map[modelPart]bool{}
+	m.said = func(_ time.Duration, from, to int32, msg wire.Header) {
+		part := modelPart{modelIter{msg.Owner, msg.Iter}, msg.Part}
+		if int(msg.Flags) < len(chunkKinds) {
+			happened[chunkKinds[msg.Flags]]++
+		}
+		switch helper := m.workers[to]; {
+		case msg.Flags == recall:
+			recalled[part] = true
+			if find := lenderOf(helper.policy).find(msg.Owner, msg.Iter, msg.Part); find >= 0 && lenderOf(helper.policy).borrowed[find].hasBegun {
+				happened["recall crosses begun"]++
+			}
+		case msg.Flags == yours && !recalled[part]:
+			happened["give to one that has left or not begun"]++
+		}
+	}
+	m.lost = func(w int32) {
+		for _, k := range m.workers {
+			if l := lenderOf(k.policy); l.hasChunkAt(w) {
+				happened["gone has samples"]++
+			}
+		}
+	}
+	m.run(200_000)
+	for _, w := range m.workers {
+		if l := lenderOf(w.policy); !w.lost && (len(l.borrowed) > 0 || len(w.queue) > 0) {
+			t.Fatalf("worker %d has left and still has borrowed %+v, queue %+v", w.me, l.borrowed, w.queue)
+		}
+	}
+	if most := messagesMax(m, policy); m.messages > most {
+		t.Fatalf("%d messages, at most %d are expected: %d chunks, %d computations", m.messages, most, m.gives, m.computations)
+	}
+}
+
+// chunkKinds names the messages about chunks.
+var chunkKinds = [...]string{give: "give", begun: "begun", done: "done", recall: "recall", yours: "yours"}
+
+// messagesMax bounds the messages: at most four about a chunk, and those in which workers tell how far they are. A worker that is idle
+// under epsp asks all others, which answer twice at most; then it takes, in vain if another one was first.
+func messagesMax(m *model, policy string) int {
+	n := len(m.batches)
+	if policy == "epsp" {
+		most := 0 // takes in vain: from each iteration of each other worker, once for each worker
+		for _, w := range m.workers {
+			most += int(w.iter+1) * (n - 1)
+		}
+		return 4*m.gives + (3*(n-1)+2)*(m.computations+most+n)
+	}
+	return 4*m.gives + min(m.spec.Help.Helpers, n-1)*2*m.computations
+}
