@@ -258,27 +258,26 @@ func (w *Side) computeGrain(b workload.Batch, last bool) {
 		loss, correct := w.model.Forward(b, func(int) {})
 		it.header.Samples, it.header.Correct, it.header.Loss = it.header.Samples+int64(b.N), it.header.Correct+int64(correct), it.header.Loss+loss
 	}
-	final := g.add
+	final := g.keepSums
 	if last {
 		it.slowGrain(b.N, forwardsPerGrain*(w.station.Transport.Now()-from), true)
 		w.site.onDriver(it.forwarded, false)
-		final = func(w *Side, layer int, computed bool) {
-			g.add(w, layer, computed)
+		final = func(w *Side, layer int) {
+			g.add(w, layer, b.N > 0)
 			if g.keep != core.Kept {
 				it.ready(layer)
 			}
 		}
 	}
 	if b.N > 0 {
-		w.model.Backward(func(layer int) { final(w, layer, true) })
+		w.model.Backward(func(layer int) { final(w, layer) })
 	} else {
 		for layer := range slices.Backward(w.pieces) {
-			final(w, layer, false)
+			final(w, layer)
 		}
 	}
 	if !last {
 		it.slowGrain(b.N, w.station.Transport.Now()-from, false)
-		copy(g.sums.Bytes(), w.arenas.grads.Bytes())
 		g.hasSums = true
 	}
 }
@@ -311,6 +310,20 @@ func (it *iteration) settleSlowness(own time.Duration) {
 		return
 	}
 	s.settle(g.slow.asked.Of(own-g.slow.before), g.slow.slept)
+}
+
+// keepSums adds the gradients of a layer to the sums so far, while the cache still holds them: a grain that is not the last one costs no
+// pass of its own over the sums.
+func (g *ranges) keepSums(w *Side, layer int) {
+	for _, id := range w.pieces[layer] {
+		p := &w.station.Plan.Pieces[id]
+		grads, sums := w.arenas.grads.F32()[p.Lo:p.Hi], g.sums.F32()[p.Lo:p.Hi]
+		if g.hasSums {
+			optim.Sum(sums, sums, grads)
+		} else {
+			copy(sums, grads)
+		}
+	}
 }
 
 // add adds the sums so far to the gradients of a layer.
