@@ -23,7 +23,7 @@ import (
 // A recall that crosses begun has no effect: the helper ignores it, and the owner waits for the helper's push. So at any
 // time one worker alone may compute a chunk, and it counts once. If a helper is lost, the owner computes all of its chunks
 // again, because it does not know which pushes have landed. A push of the helper that had landed is the same part of the same
-// iteration, and counts once on the servers.
+// iteration, and counts once on the servers. A chunk is computed in one step, because nothing takes back what has begun.
 const (
 	give   uint8 = iota // compute the samples [Samples, Correct) of my iteration Iter; they are its part Part
 	begun               // I compute part Part of your iteration Iter
@@ -189,7 +189,7 @@ func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
 		if l.gone[m.Owner] { // nobody waits for it
 			return out
 		}
-		t := core.Task{Owner: m.Owner, Iter: m.Iter, Part: m.Part, From: int32(m.Samples), To: int32(m.Correct), Grain: l.step}
+		t := core.Task{Owner: m.Owner, Iter: m.Iter, Part: m.Part, From: int32(m.Samples), To: int32(m.Correct)}
 		if l.left { // the owner hears of that, and takes the chunk back
 			return out
 		}
@@ -228,7 +228,7 @@ func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
 func (l *lender) takeBack(i int, out []core.Order) []core.Order {
 	c := &l.chunks[i]
 	c.isBack = true
-	return append(out, core.Order{Kind: core.Assign, Task: core.Task{Owner: l.me, Iter: l.iter, Part: int32(i) + 1, From: c.from, To: c.to, Grain: l.step}})
+	return append(out, core.Order{Kind: core.Assign, Task: core.Task{Owner: l.me, Iter: l.iter, Part: int32(i) + 1, From: c.from, To: c.to}})
 }
 
 // workerGone takes back what a worker has got that has left or was lost.

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -54,6 +55,24 @@ func TestEqualWorkersLendNothing(t *testing.T) {
 				t.Fatalf("%s: %d chunks", policy, m.gives)
 			}
 		})
+	}
+}
+
+// Workers whose steps take longer or shorter by chance, and that begin within half a step, hardly ever lend anything with steps of the
+// default size.
+func TestNearlyEqualWorkersHardlyLend(t *testing.T) {
+	for _, policy := range moving() {
+		s := work.Defaults()
+		s.Policy = policy
+		const batch, iterations = 64, 200
+		m := steady(t, s, batch, iterations, []float64{1, 1, 1, 1})
+		r := rand.New(rand.NewPCG(1, 1))
+		m.delay = func(string) time.Duration { return latency + time.Duration(r.Float64()*1e6) }
+		m.cost = func(int32, time.Duration) float64 { return 1e6 * max(0.5, 1+0.1*r.NormFloat64()) }
+		m.run(1_000_000)
+		if m.gives > 4*iterations/100 {
+			t.Errorf("%s: %d chunks in %d iterations of 4 workers", policy, m.gives, iterations)
+		}
 	}
 }
 
