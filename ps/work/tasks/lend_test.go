@@ -84,9 +84,7 @@ func TestSamplesAreLentAndComputedOnce(t *testing.T) {
 		for _, loses := range []bool{false, true} {
 			t.Run(policy+map[bool]string{true: " with losses"}[loses], func(t *testing.T) {
 				happened := map[string]int{}
-				for range 10 {
-					rapid.Check(t, func(t *rapid.T) { lentAndComputedOnce(t, policy, loses, happened) })
-				}
+				tenTimes(t, func(t *rapid.T) { lentAndComputedOnce(t, policy, loses, happened) })
 				want := []string{"give", "begun", "done", "recall", "yours", "recall crosses begun", "give to one that has left or not begun", "gone has samples"}
 				for _, what := range want {
 					if happened[what] == 0 && (loses || what != "gone has samples") {
