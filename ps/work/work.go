@@ -20,7 +20,7 @@ type Spec struct {
 	Delta    float64   `yaml:"delta" above:"0" max:"1e3" when:"policy=r2sp_batch" doc:"batches are judged unfit if a worker is off the common finish time by more than this share of the gap between two workers"`
 	Rounds   int       `yaml:"rounds" min:"1" max:"1000" when:"policy=r2sp_batch" doc:"batches change when so many profiles in a row judged them unfit"`
 
-	Micro int           `yaml:"micro" min:"0" max:"1e9" when:"policy=@works with steps" doc:"samples of a step (a micro-batch): tasks are moved, and computing ends, between two steps; 0: an eighth of the batch if samples are moved, else a sixteenth, at least 1"`
+	Micro int           `yaml:"micro" min:"0" max:"1e9" when:"policy=@works with steps" doc:"samples of a step (a micro-batch): tasks are moved, and computing ends, between two steps; 0: a sixteenth of the batch, at least 1; flexrr and epsp take an eighth as long as the worker gives no samples away"`
 	Time  time.Duration `yaml:"time" min:"0" max:"1e6" when:"policy=anytime,dropcompute" doc:"how long a worker computes in an iteration: it begins no step later, except the first; dropcompute, 0: tau is chosen from what is measured in the first iterations"`
 	Alpha float64       `yaml:"alpha" min:"0" max:"1e3" when:"policy=epsp" doc:"a worker is a straggler if it is projected to take longer than the median of all by more than this share"`
 	Rate  float64       `yaml:"rate" above:"0" max:"1" when:"policy=epsp" doc:"share of the newest iteration in a worker's measured speed"`
@@ -66,15 +66,10 @@ const (
 	Staircase = "staircase"
 )
 
-// StepOf is the number of samples of a step, of a batch. Each step reads the parameters and writes gradients, so a step of few samples costs
-// far more than its share of the batch. If samples are moved, a step of an eighth moves them nearly as well as a sixteenth. A quarter is more than what
-// FlexRR calls behind: workers that are equally fast would help each other.
+// StepOf is the number of samples of a step, of a batch.
 func (s *Spec) StepOf(batch int) int {
 	if s.Micro > 0 {
 		return s.Micro
-	}
-	if e, _ := Lookup(s.Policy); e.Moves {
-		return max(1, batch/8)
 	}
 	return max(1, batch/16)
 }

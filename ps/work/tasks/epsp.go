@@ -61,7 +61,7 @@ type proffer struct {
 
 func newEPSP(s work.Spec, e Env) core.Work {
 	n := len(e.Batches)
-	p := &epsp{lender: newLender(e, stepOf(s, e.Batches[e.Me])), batches: e.Batches, alpha: s.Alpha, rate: s.Rate, takesFrom: -1,
+	p := &epsp{lender: newLender(s, e), batches: e.Batches, alpha: s.Alpha, rate: s.Rate, takesFrom: -1,
 		speeds: make([]float64, n), took: make([]time.Duration, n), finished: slices.Repeat([]int64{-1}, n), owed: make([]bool, n), asked: make([]bool, n)}
 	p.keeps = p.isFasterThere
 	return p

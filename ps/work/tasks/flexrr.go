@@ -38,7 +38,7 @@ type flexRR struct {
 
 func newFlexRR(s work.Spec, e Env) core.Work {
 	n := int32(len(e.Batches))
-	p := &flexRR{lender: newLender(e, stepOf(s, e.Batches[e.Me])), help: s.Help, batch: int32(e.Batches[e.Me]), helpers: make([]progress, n), given: make([]int32, n)}
+	p := &flexRR{lender: newLender(s, e), help: s.Help, batch: int32(e.Batches[e.Me]), helpers: make([]progress, n), given: make([]int32, n)}
 	for k := int32(1); k <= min(int32(s.Help.Helpers), n-1); k++ {
 		p.helpees = append(p.helpees, (e.Me-k+n)%n)
 	}

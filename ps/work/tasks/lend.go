@@ -8,6 +8,7 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
+	"fluentps/ps/work"
 )
 
 // Samples are lent in chunks. The owner of an iteration gives a chunk to a helper, which says when it begins it and when
@@ -53,7 +54,8 @@ type chunk struct {
 // lender is the owner's side for its current iteration, and the helper's side for those of others.
 type lender struct {
 	me, step int32
-	left     bool // the worker has left the run
+	coarse   int32 // samples of a step while the worker gives none away
+	left     bool  // the worker has left the run
 
 	iter    int64
 	begun   int32 // samples [0, begun) of the iteration are computed or being computed
@@ -74,8 +76,16 @@ type borrowed struct {
 	hasBegun    bool
 }
 
-func newLender(e Env, step int32) lender {
-	return lender{me: e.Me, step: step, iter: -1, end: 0, gone: make([]bool, len(e.Batches))}
+// newLender makes the lender of a worker. Each step reads the parameters and writes gradients, so a step of few samples costs far more than its share of
+// the batch. By default a worker that gives nothing away takes steps of twice the size: an eighth of the batch. A quarter would be more than what
+// FlexRR calls behind, and workers that are equally fast would help each other.
+func newLender(s work.Spec, e Env) lender {
+	step := stepOf(s, e.Batches[e.Me])
+	coarse := step
+	if s.Micro == 0 {
+		coarse = max(step, int32(e.Batches[e.Me]/8))
+	}
+	return lender{me: e.Me, step: step, coarse: coarse, iter: -1, end: 0, gone: make([]bool, len(e.Batches))}
 }
 
 // loan is a number of samples for a helper.
@@ -83,11 +93,14 @@ type loan struct{ helper, n int32 }
 
 // starting begins the worker's next iteration, of so many samples, of which it lends some at once.
 func (l *lender) starting(own core.Task, batch int32, loans []loan, out []core.Order) []core.Order {
+	own.Grain = l.coarse
+	if len(loans) > 0 || len(l.chunks) > 0 { // it gave samples away in its last iteration
+		own.Grain = l.step
+	}
 	l.iter, l.begun, l.end, l.isFixed, l.chunks = own.Iter, 0, batch, false, l.chunks[:0]
 	for _, q := range loans {
 		out = append(out, l.cut(q.helper, q.n))
 	}
-	own.Grain = l.step
 	if len(loans) > 0 {
 		own.Parts, own.To = int32(len(loans))+1, l.end
 	}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fluentps/ps/core"
 	"fluentps/ps/work"
 )
 
@@ -98,6 +99,25 @@ func TestAPairIsHardlyEverLater(t *testing.T) {
 				t.Fatalf("%s: %v with lending, %v without, at most %v is expected", policy, m.now, alone(batch, iterations, slow), limit)
 			}
 		})
+	}
+}
+
+// By default a worker takes steps of an eighth of its batch, and of a sixteenth after an iteration of which it has given samples away.
+func TestStepsAreFineWhereSamplesMove(t *testing.T) {
+	for _, policy := range moving() {
+		s := work.Defaults()
+		s.Policy = policy
+		m := steady(t, s, 64, 5, []float64{1, 3, 1, 1})
+		m.worked = func(from, _ time.Duration, by int32, task core.Task) {
+			want := int32(8)
+			if by == 1 && task.Iter > 0 {
+				want = 4
+			}
+			if n := task.To - task.From; task.Part == 0 && task.Owner == by && task.From == 0 && n != want {
+				t.Errorf("%s: worker %d takes %d samples in a step of iteration %d, want %d", policy, by, n, task.Iter, want)
+			}
+		}
+		m.run(100_000)
 	}
 }
 
