@@ -181,7 +181,7 @@ func (p *epsp) isStraggler() bool {
 }
 
 // isFree says whether the worker has nothing to compute.
-func (p *epsp) isFree() bool { return p.isFixed && len(p.borrowed) == 0 && !p.left && p.takesFrom < 0 }
+func (p *epsp) isFree() bool { return p.isFixed && !p.hasBorrowed() && !p.left && p.takesFrom < 0 }
 
 // ask tells all that the worker is idle, if it is.
 func (p *epsp) ask(out []core.Order) []core.Order {

@@ -20,10 +20,14 @@ import (
 //	        ◄────────────────── done, when its gradients are being pushed
 //	recall(chunk) ────────────► not begun: it forgets the chunk, and answers yours
 //	        ◄────────────────── yours: the owner computes the chunk
+//	        ◄────────────────── landed, when the helper leaves: the servers have acknowledged all that it has pushed
+//
+// A helper that has not reached the iteration of a chunk has no parameters for it, and holds it until then. The owner may
+// well be first: replies to it and to the helper race with the message.
 //
 // A recall that crosses begun has no effect: the helper ignores it, and the owner waits for the helper's push. So at any
 // time one worker alone may compute a chunk, and it counts once. If a helper is lost, the owner computes all of its chunks
-// again, because it does not know which pushes have landed. A push of the helper that had landed is the same part of the same
+// again, because it does not know which pushes have landed. If it has left, it has said that they have. A push of the helper that had landed is the same part of the same
 // iteration, and counts once on the servers. A chunk is computed in one step, because nothing takes back what has begun.
 const (
 	give   uint8 = iota // compute the samples [Samples, Correct) of my iteration Iter; they are its part Part
@@ -31,6 +35,7 @@ const (
 	done                // I push it
 	recall              // give part Part back, if you have not begun it
 	yours               // I do not compute part Part: it is yours
+	landed              // I leave, and all that I have pushed has landed
 	firstKind
 )
 
@@ -48,6 +53,7 @@ type chunk struct {
 	from, to int32
 	state    chunkState
 	isPushed bool // the helper pushes it
+	isLanded bool // it has landed for sure
 	isBack   bool // the owner computes it
 }
 
@@ -66,14 +72,20 @@ type lender struct {
 	keeps func(*chunk) bool // a helper keeps this chunk that it has not begun when the owner is done; nil: it returns all
 
 	borrowed []borrowed // chunks of others that the worker has not pushed
+	helped   []bool     // per worker: this one has pushed a part for it
 	gone     []bool     // per worker: it has left or was lost
 }
 
 type borrowed struct {
 	owner, part int32
 	iter        int64
-	from        int32
+	from, to    int32
+	isHeld      bool // its iteration is a later one
 	hasBegun    bool
+}
+
+func (b *borrowed) task() core.Task {
+	return core.Task{Owner: b.owner, Part: b.part, Iter: b.iter, From: b.from, To: b.to}
 }
 
 // newLender makes the lender of a worker. Each step reads the parameters and writes gradients, so a step of few samples costs far more than its share of
@@ -85,7 +97,7 @@ func newLender(s work.Spec, e Env) lender {
 	if s.Micro == 0 {
 		coarse = max(step, int32(e.Batches[e.Me]/8))
 	}
-	return lender{me: e.Me, step: step, coarse: coarse, iter: -1, end: 0, gone: make([]bool, len(e.Batches))}
+	return lender{me: e.Me, step: step, coarse: coarse, iter: -1, helped: make([]bool, len(e.Batches)), gone: make([]bool, len(e.Batches))}
 }
 
 // loan is a number of samples for a helper.
@@ -104,7 +116,19 @@ func (l *lender) starting(own core.Task, batch int32, loans []loan, out []core.O
 	if len(loans) > 0 {
 		own.Parts, own.To = int32(len(loans))+1, l.end
 	}
-	return append(out, core.Order{Kind: core.Assign, Task: own})
+	out = append(out, core.Order{Kind: core.Assign, Task: own})
+	for i := range l.borrowed {
+		if b := &l.borrowed[i]; b.isHeld && b.iter <= l.iter {
+			b.isHeld = false
+			out = append(out, core.Order{Kind: core.Assign, Task: b.task()})
+		}
+	}
+	return out
+}
+
+// hasBorrowed says whether the worker has a chunk of another to compute now.
+func (l *lender) hasBorrowed() bool {
+	return slices.ContainsFunc(l.borrowed, func(b borrowed) bool { return !b.isHeld })
 }
 
 // cut makes a chunk of the last n samples of the worker's own, and the message that gives it to a helper.
@@ -161,6 +185,7 @@ func (l *lender) follow(ev core.WorkEvent, out []core.Order) []core.Order {
 	case core.Computed:
 		if b := l.find(ev.Task.Owner, ev.Task.Iter, ev.Task.Part); b >= 0 {
 			l.borrowed = slices.Delete(l.borrowed, b, b+1)
+			l.helped[ev.Task.Owner] = true
 			return append(out, l.answer(&ev.Task, done))
 		}
 	case core.Came:
@@ -168,7 +193,23 @@ func (l *lender) follow(ev core.WorkEvent, out []core.Order) []core.Order {
 	case core.Gone:
 		return l.workerGone(ev.Task.Owner, out)
 	case core.Leaves:
-		l.left = true
+		return l.leaves(out)
+	}
+	return out
+}
+
+// leaves gives back what the worker holds, and tells the owners of what it has pushed that this has landed.
+func (l *lender) leaves(out []core.Order) []core.Order {
+	l.left = true
+	for i := range l.borrowed {
+		t := l.borrowed[i].task()
+		out = append(out, l.answer(&t, yours))
+	}
+	l.borrowed = l.borrowed[:0]
+	for to, helped := range l.helped {
+		if helped && !l.gone[to] {
+			out = append(out, tell(int32(to), landed, wire.Header{Owner: int32(to)}))
+		}
 	}
 	return out
 }
@@ -206,19 +247,24 @@ func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
 		if l.left { // the owner hears of that, and takes the chunk back
 			return out
 		}
-		if m.Iter > l.iter { // it has no parameters of that iteration
-			return append(out, l.answer(&t, yours))
+		b := borrowed{owner: t.Owner, part: t.Part, iter: t.Iter, from: t.From, to: t.To, isHeld: t.Iter > l.iter}
+		if l.borrowed = append(l.borrowed, b); b.isHeld {
+			return out
 		}
-		l.borrowed = append(l.borrowed, borrowed{owner: t.Owner, part: t.Part, iter: t.Iter, from: t.From})
 		return append(out, core.Order{Kind: core.Assign, Task: t})
 	case recall:
 		b := l.find(m.Owner, m.Iter, m.Part)
 		if b < 0 || l.borrowed[b].hasBegun {
 			return out
 		}
-		t := core.Task{Owner: m.Owner, Iter: m.Iter, Part: m.Part, From: l.borrowed[b].from, To: l.borrowed[b].from}
-		l.borrowed = slices.Delete(l.borrowed, b, b+1)
-		return append(out, core.Order{Kind: core.CancelWork, Task: t}, l.answer(&t, yours))
+		t := l.borrowed[b].task()
+		return append(l.forgetBorrowed(b, out), l.answer(&t, yours))
+	case landed:
+		for i := range l.chunks {
+			if c := &l.chunks[i]; c.helper == m.Worker && c.isPushed {
+				c.isLanded = true
+			}
+		}
 	case begun, done, yours:
 		if m.Owner != l.me || m.Iter != l.iter || m.Part < 1 || int(m.Part) > len(l.chunks) {
 			return out
@@ -244,20 +290,29 @@ func (l *lender) takeBack(i int, out []core.Order) []core.Order {
 	return append(out, core.Order{Kind: core.Assign, Task: core.Task{Owner: l.me, Iter: l.iter, Part: int32(i) + 1, From: c.from, To: c.to}})
 }
 
+// forgetBorrowed drops a chunk that the worker has not begun.
+func (l *lender) forgetBorrowed(b int, out []core.Order) []core.Order {
+	t, isHeld := l.borrowed[b].task(), l.borrowed[b].isHeld
+	if l.borrowed = slices.Delete(l.borrowed, b, b+1); isHeld {
+		return out
+	}
+	t.To = t.From
+	return append(out, core.Order{Kind: core.CancelWork, Task: t})
+}
+
 // workerGone takes back what a worker has got that has left or was lost.
 func (l *lender) workerGone(w int32, out []core.Order) []core.Order {
 	if l.gone[w] = true; l.left {
 		return out
 	}
 	for i := range l.chunks {
-		if c := &l.chunks[i]; c.helper == w && !c.isBack {
+		if c := &l.chunks[i]; c.helper == w && !c.isBack && !c.isLanded {
 			out = l.takeBack(i, out)
 		}
 	}
 	for i := len(l.borrowed) - 1; i >= 0; i-- { // nobody waits for them
 		if b := l.borrowed[i]; b.owner == w && !b.hasBegun {
-			l.borrowed = slices.Delete(l.borrowed, i, i+1)
-			out = append(out, core.Order{Kind: core.CancelWork, Task: core.Task{Owner: b.owner, Iter: b.iter, Part: b.part, From: b.from, To: b.from}})
+			out = l.forgetBorrowed(i, out)
 		}
 	}
 	return out

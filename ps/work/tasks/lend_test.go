@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -85,7 +86,7 @@ func TestSamplesAreLentAndComputedOnce(t *testing.T) {
 			t.Run(policy+map[bool]string{true: " with losses"}[loses], func(t *testing.T) {
 				happened := map[string]int{}
 				tenTimes(t, func(t *rapid.T) { lentAndComputedOnce(t, policy, loses, happened) })
-				want := []string{"give", "begun", "done", "recall", "yours", "recall crosses begun", "give to one that has left or not begun", "gone has samples"}
+				want := []string{"give", "begun", "done", "recall", "yours", "recall crosses begun", "give to one that has left", "gone has samples"}
 				for _, what := range want {
 					if happened[what] == 0 && (loses || what != "gone has samples") {
 						t.Errorf("%q never happened: %v", what, happened)
@@ -110,8 +111,8 @@ func lentAndComputedOnce(t *rapid.T, policy string, loses bool, happened map[str
 			if find := lenderOf(helper.policy).find(msg.Owner, msg.Iter, msg.Part); find >= 0 && lenderOf(helper.policy).borrowed[find].hasBegun {
 				happened["recall crosses begun"]++
 			}
-		case msg.Flags == yours && !recalled[part]:
-			happened["give to one that has left or not begun"]++
+		case msg.Flags == give && lenderOf(helper.policy).left:
+			happened["give to one that has left"]++
 		}
 	}
 	m.lost = func(w int32) {
@@ -133,18 +134,97 @@ func lentAndComputedOnce(t *rapid.T, policy string, loses bool, happened map[str
 }
 
 // chunkKinds names the messages about chunks.
-var chunkKinds = [...]string{give: "give", begun: "begun", done: "done", recall: "recall", yours: "yours"}
+var chunkKinds = [...]string{give: "give", begun: "begun", done: "done", recall: "recall", yours: "yours", landed: "landed"}
 
 // messagesMax bounds the messages: at most four about a chunk, and those in which workers tell how far they are. A worker that is idle
 // under epsp asks all others, which answer twice at most; then it takes, in vain if another one was first.
 func messagesMax(m *model, policy string) int {
 	n := len(m.batches)
+	leaves := n * (n - 1)
 	if policy == "epsp" {
 		most := 0 // takes in vain: from each iteration of each other worker, once for each worker
 		for _, w := range m.workers {
 			most += int(w.iter+1) * (n - 1)
 		}
-		return 4*m.gives + (3*(n-1)+2)*(m.computations+most+n)
+		return leaves + 4*m.gives + (3*(n-1)+2)*(m.computations+most+n)
 	}
-	return 4*m.gives + min(m.spec.Help.Helpers, n-1)*2*m.computations
+	return leaves + 4*m.gives + min(m.spec.Help.Helpers, n-1)*2*m.computations
+}
+
+// tellings are the messages among orders, and the tasks that are assigned.
+func tellings(orders []core.Order) (said []uint8, assigned []core.Task) {
+	for _, o := range orders {
+		switch o.Kind {
+		case core.Tell:
+			said = append(said, o.Msg.Flags)
+		case core.Assign:
+			assigned = append(assigned, o.Task)
+		}
+	}
+	return said, assigned
+}
+
+// A worker holds a chunk of an iteration that it has not reached. It is not refused, and computed when the iteration starts;
+// recalled before, or when the worker leaves, it goes back.
+func TestChunksOfALaterIterationWait(t *testing.T) {
+	gift := wire.Header{Worker: 1, Owner: 1, Iter: 3, Part: 2, Flags: give, Samples: 4, Correct: 8}
+	for _, c := range []struct {
+		name string
+		next core.WorkEvent
+		said []uint8
+		then []core.Task // assigned
+	}{
+		{"its iteration starts", core.WorkEvent{Kind: core.Starting, Task: core.Task{Parts: 1, Iter: 3}}, nil,
+			[]core.Task{{Parts: 1, Iter: 3, Grain: 2}, {Owner: 1, Part: 2, Iter: 3, From: 4, To: 8}}},
+		{"an earlier one starts", core.WorkEvent{Kind: core.Starting, Task: core.Task{Parts: 1, Iter: 2}}, nil, []core.Task{{Parts: 1, Iter: 2, Grain: 2}}},
+		{"it is recalled", core.WorkEvent{Kind: core.Came, Msg: wire.Header{Worker: 1, Owner: 1, Iter: 3, Part: 2, Flags: recall}}, []uint8{yours}, nil},
+		{"the worker leaves", core.WorkEvent{Kind: core.Leaves}, []uint8{yours}, nil},
+		{"the owner is gone", core.WorkEvent{Kind: core.Gone, Task: core.Task{Owner: 1}}, nil, nil},
+	} {
+		l := newLender(work.Spec{Micro: 2}, Env{Batches: []int{8, 8}})
+		if orders := l.follow(core.WorkEvent{Kind: core.Came, Msg: gift}, nil); len(orders) > 0 || l.hasBorrowed() {
+			t.Fatalf("%s: ordered %+v at once", c.name, orders)
+		}
+		var orders []core.Order
+		if c.next.Kind == core.Starting {
+			orders = l.starting(c.next.Task, 8, nil, nil)
+		} else {
+			orders = l.follow(c.next, nil)
+		}
+		said, assigned := tellings(orders)
+		if !slices.Equal(said, c.said) || !slices.Equal(assigned, c.then) {
+			t.Errorf("%s: said %v, assigned %+v; want %v, %+v", c.name, said, assigned, c.said, c.then)
+		}
+		for _, o := range orders {
+			if o.Kind == core.CancelWork {
+				t.Errorf("%s: cancels %+v, which was never assigned", c.name, o.Task)
+			}
+		}
+	}
+}
+
+// An owner computes again what a lost helper has pushed, because the push may be lost, but not what one has pushed that has left.
+func TestWhatHasLandedIsNotComputedAgain(t *testing.T) {
+	for _, left := range []bool{false, true} {
+		l := newLender(work.Spec{Micro: 2}, Env{Batches: []int{8, 8}})
+		l.starting(core.Task{Parts: 1}, 8, []loan{{1, 2}, {1, 3}}, nil)
+		l.follow(core.WorkEvent{Kind: core.Came, Msg: wire.Header{Worker: 1, Flags: done, Part: 1}}, nil)
+		if left {
+			l.follow(core.WorkEvent{Kind: core.Came, Msg: wire.Header{Worker: 1, Flags: landed}}, nil)
+		}
+		_, again := tellings(l.follow(core.WorkEvent{Kind: core.Gone, Task: core.Task{Owner: 1}}, nil))
+		if want := map[bool]int{false: 2, true: 1}[left]; len(again) != want {
+			t.Errorf("the helper has left in peace: %v; %+v are computed again, want %d", left, again, want)
+		}
+	}
+	helper := newLender(work.Spec{Micro: 2}, Env{Me: 1, Batches: []int{8, 8, 8}})
+	helper.starting(core.Task{Owner: 1, Parts: 1}, 8, nil, nil)
+	task := core.Task{Part: 1, From: 6, To: 8}
+	helper.follow(core.WorkEvent{Kind: core.Came, Msg: wire.Header{Flags: give, Part: 1, Samples: 6, Correct: 8}}, nil)
+	helper.follow(core.WorkEvent{Kind: core.Begun, Task: task}, nil)
+	helper.follow(core.WorkEvent{Kind: core.Computed, Task: task, Samples: 2}, nil)
+	out := helper.follow(core.WorkEvent{Kind: core.Leaves}, nil)
+	if len(out) != 1 || out[0].To != 0 || out[0].Msg.Flags != landed {
+		t.Errorf("a worker that has helped worker 0 says %+v when it leaves", out)
+	}
 }

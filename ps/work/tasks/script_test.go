@@ -64,6 +64,8 @@ func messageText(policy string, m wire.Header) string {
 		return fmt.Sprintf("give %s: samples %d to %d", about, m.Samples, m.Correct-1)
 	case begun, done, recall, yours:
 		return chunkKinds[m.Flags] + " " + about
+	case landed:
+		return "landed: the worker leaves"
 	case told: // or idle
 		if policy == "flexrr" {
 			return fmt.Sprintf("told: %.2f of iteration %d is begun", m.Loss, m.Iter)
