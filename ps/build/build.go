@@ -98,7 +98,7 @@ func (b *Run) Schemes(me int32, from *Start) (_ map[int32]core.ShardScheme, err 
 		if b.Config.WeighsSamples() {
 			env.Samples = float64(b.Config.Batch(b.Roles.Computes())) / float64(env.Workers)
 		}
-		if env.Code, err = b.decoder(); err != nil {
+		if env.Code, err = b.Decoder(); err != nil {
 			return nil, err
 		}
 		phases, err := b.Phases(rule)

@@ -17,8 +17,8 @@ type decoder struct {
 func (d *decoder) Samples() int64          { return d.samples }
 func (d *decoder) Deadline() time.Duration { return d.deadline }
 
-// decoder makes the code of the run; nil if pushes are not coded.
-func (b *Run) decoder() (scheme.Code, error) {
+// Decoder makes the code of the run; nil if pushes are not coded.
+func (b *Run) Decoder() (scheme.Code, error) {
 	c, err := b.Config.Code(len(b.Roles.Workers))
 	if c == nil || err != nil {
 		return nil, err

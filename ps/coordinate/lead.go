@@ -146,6 +146,9 @@ func (l *Lead) Folded(m wire.Header) {
 // Committed counts a version of the lead shard.
 func (l *Lead) Committed(version, samples int64, rate float64) {
 	l.counts.version = version
+	if l.station.Config.Coded() { // the pushes folded stand for those of all
+		l.counts.accepted = version * int64(len(l.station.Roles.Workers))
+	}
 	l.counts.samples += samples
 	l.counts.lr = rate
 	l.Beat()
@@ -236,13 +239,8 @@ func (l *Lead) record(now time.Duration) metrics.Record {
 	return rec
 }
 
-// iteration is the run's: the accepted pushes of the lead shard divided by the workers; versions where some pushes tell what all would.
-func (l *Lead) iteration() int64 {
-	if l.station.Config.Coded() {
-		return l.counts.version
-	}
-	return l.counts.accepted / int64(len(l.station.Roles.Workers))
-}
+// iteration is the run's: the accepted pushes of the lead shard divided by the workers.
+func (l *Lead) iteration() int64 { return l.counts.accepted / int64(len(l.station.Roles.Workers)) }
 
 // fraction is the used share of the budget; NaN if there is no budget.
 func (l *Lead) fraction(now time.Duration) float64 {

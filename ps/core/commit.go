@@ -46,7 +46,11 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
 		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: s.weigh(sh, d.Weight, d.Samples, sh.folded), Samples: d.Samples, Before: sh.samples})
 	sh.tally.committed()
-	sh.accepted += sh.folded
+	if d.Unpushed > 0 {
+		sh.accepted += int64(s.workers) // these pushes stand for those of all
+	} else {
+		sh.accepted += sh.folded
+	}
 	if sh.whole {
 		sh.rated += int64(s.workers)
 	} else {

@@ -71,7 +71,7 @@ type ownShard struct {
 
 	version      int64  // commits so far
 	rated        int64  // the learning-rate clock times N: a version that is a whole iteration counts N, else each accepted push 1
-	accepted     int64  // pushes in these commits
+	accepted     int64  // pushes in these commits, and those that coded ones stand for
 	samples      int64  // samples in these commits
 	samplesTaken int64  // samples of all pushes that have landed and were not dropped
 	leadMax      int64  // the bound on c - v, where workers keep copies

@@ -60,7 +60,7 @@ type Summary struct {
 	Workers           int                  `json:"workers"`
 	Hierarchy         string               `json:"hierarchy,omitempty"` // node: a worker is one or more ranks of a host
 	Computing         int                  `json:"computing,omitempty"` // with a hierarchy: the ranks that compute for all workers
-	Iterations        int64                `json:"iterations"`          // of the run: accepted pushes of the lead shard / workers; versions if pushes are coded
+	Iterations        int64                `json:"iterations"`          // of the run: accepted pushes of the lead shard / workers; coded ones stand for all
 	Updates           int64                `json:"updates"`             // versions of the lead shard
 	Samples           int64                `json:"samples"`             // accepted, over all workers
 	WallS             Float                `json:"wall_s"`              // the whole job

@@ -2,9 +2,11 @@ package runtime
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"fluentps/ps/checkpoint"
 	"fluentps/ps/station"
 )
 
@@ -59,5 +61,22 @@ func TestCodedGradientsHaveTheBitsOfASimulatedRun(t *testing.T) {
 	want, got := mustTrain(t, c, c.Simulate.Workers+c.Cluster.Servers).Summary, simulated(t, c, station.Axes{})
 	if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
 		t.Errorf("simulated %.12s after %d samples, the run %.12s, %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+	}
+}
+
+// A coded run that resumes, anywhere, ends with the same parameters, and has counted the same samples.
+func TestACodedRunResumes(t *testing.T) {
+	set := []string{"work={policy: coded, micro: 3, code: {stragglers: 1}}", "sync=[{match: '*', scheme: coded}]", `faults=[{worker: "*", slow: {kind: exponential, sleep: 1ms}}]`,
+		"train.stop={updates: 16}", "checkpoint={every_updates: 1, keep: 1000}"}
+	dir := filepath.Join(t.TempDir(), "out")
+	want := mustRunPart(t, load(t, set...), 6, dir, "").Summary
+	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+	if err != nil || len(dirs) < 2 {
+		t.Fatalf("%d checkpoints: %v", len(dirs), err)
+	}
+	for _, at := range []string{dirs[0], dirs[len(dirs)/2], dirs[len(dirs)-2]} {
+		if got := mustRunPart(t, load(t, set...), 6, dir, at).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples || got.Updates != 16 || got.Iterations != 16 {
+			t.Errorf("resumed from %s: %d versions, %d samples, %.12s; want 16, %d, %.12s", filepath.Base(at), got.Updates, got.Samples, got.ParametersSHA256, want.Samples, want.ParametersSHA256)
+		}
 	}
 }

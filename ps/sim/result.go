@@ -59,13 +59,9 @@ func (s *simulation) result() *Result {
 	return r
 }
 
-// iterations are those of the run: accepted pushes of the lead shard / workers; versions where some pushes tell what all would.
+// iterations are those of the run: accepted pushes of the lead shard / workers.
 func (s *simulation) iterations() int64 {
-	lead := s.servers[0].node.Shard(0)
-	if s.code != nil {
-		return lead.Version
-	}
-	return lead.Accepted / int64(len(s.workers))
+	return s.servers[0].node.Shard(0).Accepted / int64(len(s.workers))
 }
 
 func (s *simulation) summary() *metrics.Summary {

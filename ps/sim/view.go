@@ -119,7 +119,7 @@ func (v *evaluator) snapshot(e *core.Effect, version []float32) {
 	}
 }
 
-// iteration is the iteration of the run: accepted pushes of the lead shard / workers; versions if pushes are coded.
+// iteration is the iteration of the run: accepted pushes of the lead shard / workers.
 func (v *evaluator) iteration() int64 {
 	if v.f.s.code != nil {
 		return v.f.s.iterations()

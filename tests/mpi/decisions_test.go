@@ -13,9 +13,11 @@ import (
 
 	"fluentps/comm/mpi/mpitest"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
 	"fluentps/ps/scheme"
+	"fluentps/ps/shard"
 	"fluentps/ps/sim"
 	"fluentps/ps/workload"
 )
@@ -117,6 +119,9 @@ func under(name string) []string {
 	if e, _ := scheme.Lookup(name); e.OwnUpdate {
 		set = append(set, "train.optimizer={name: sgd, lr: 0.1}")
 	}
+	if e, _ := scheme.Lookup(name); e.Work != "" {
+		set = append(set, "work={policy: "+e.Work+", code: {stragglers: 0}}") // one worker has no others
+	}
 	return set
 }
 
@@ -156,6 +161,9 @@ func TestRecordsReplay(t *testing.T) {
 	for _, e := range scheme.All {
 		t.Run(e.Name, func(t *testing.T) {
 			set := append(under(e.Name), "train.stop={samples: 1200}", "faults=[{worker: 1, slow: {sleep: 1ms}}]")
+			if e.Work != "" && workers > 1 {
+				set = append(set, "work.code.stragglers=1")
+			}
 			_, local := recordInProcess(t, ranks, set...)
 			_, mpi := recordOverMPI(t, ranks, set...)
 			for what, r := range map[string]record{"in process": local, "over MPI": mpi, "simulated": recordSimulated(t, workers, set...)} {
@@ -170,10 +178,14 @@ func replays(t *testing.T, what string, r record, workers int, set []string) {
 	c := parse(set)
 	rule := c.Sync[0]
 	again := map[int32]scheme.Scheme{}
+	decoder, err := (&build.Run{Config: c, Roles: shard.Roles{Workers: make([]int, workers)}}).Decoder()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for k, e := range r {
 		s := again[e.Event.Shard]
 		if s == nil {
-			made, err := core.NewShardSchemes([]scheme.Phase{{Scheme: rule.Scheme, Common: rule.Common, Params: rule.Params}}, scheme.Env{Workers: workers, Shards: []int32{e.Event.Shard}, Server: int(e.Event.Shard), Servers: 2, Seed: c.Seed}, 0)
+			made, err := core.NewShardSchemes([]scheme.Phase{{Scheme: rule.Scheme, Common: rule.Common, Params: rule.Params}}, scheme.Env{Workers: workers, Shards: []int32{e.Event.Shard}, Server: int(e.Event.Shard), Servers: 2, Seed: c.Seed, Code: decoder}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
