@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A comparison like that of Falcon's paper: the time to a stated test accuracy of EPSP, enforced and slack, beside FlexRR, Sync-opt, ConSGD, DynSGD, DBS, DropCompute, gradient coding,
 # partial gradients, quorum and bsp. 8 workers, one of them 3 times slower all the time, and all of them 4 times slower now and then. Softmax regression on Fashion-MNIST, simulated with
-# real gradients: each row has the same data, computing times and faults, and the same rule for learning rates: the best of three, by the median over 5 seeds. The table stands beside the
+# real gradients: each row has the same data, computing times and faults, and the same rule for learning rates: the better of 0.1 and 0.2, by the median over 5 seeds. The table stands beside the
 # reductions that the paper claims. Must: every row reaches the target, and EPSP needs less time than bsp.
 #   ACCEPT_SEEDS=5, ACCEPT_JOBS=2
 set -eu
@@ -10,14 +10,14 @@ set -eu
 
 tests/deps.sh --test
 seeds=${ACCEPT_SEEDS:-5}
-horizon=60
+horizon=50
 cat >"$TMP/config.yaml" <<-END
 	name: falcon
 	cluster: {servers: 1}
 	data: {set: idx, path: /usr/share/datasets/fashion-mnist}
 	model: {name: softmax}
 	train: {batch_global: 256, optimizer: {name: sgd, lr: 0.2}, stop: {time: ${horizon}s}}
-	evaluate: {where: online, every_samples: 2560}
+	evaluate: {where: online, every_samples: 5120}
 	checkpoint: {keep: 0}
 	faults: [{worker: 3, slow: {factor: 3}}, {worker: "*", slow: {kind: two_state, factor: 4, enter: 0.02, leave: 0.2}}]
 	simulate: {workers: 8, compute: {per_sample: 1ms}, network: {latency: 50us}, gradients: true}
@@ -33,12 +33,12 @@ rows=(
 	"dynsgd;dynsgd;fixed;23.68 %"
 	"dbs;bsp;dbs;"
 	"dropcompute;bsp;dropcompute;"
-	"coded;coded;coded, code: fractional, stragglers: 1;"
+	"coded;coded;coded;"
 	"partial;partial;partial, load: 2;"
 	"quorum;quorum;fixed;"
 	"ssp;ssp, staleness: 3;fixed;"
 )
-rates=(0.1 0.2 0.4)
+rates=(0.1 0.2)
 
 # one RULE WORK RATE SEED NAME writes a line: name, rate, seed, time to the target, accuracy at the end.
 one() {
