@@ -236,7 +236,7 @@ func TestCodesAreDeterministic(t *testing.T) {
 		}
 		return b
 	}
-	if text(1) != text(1) || text(1) == text(2) {
+	if one := text(1); one != text(1) || one == text(2) {
 		t.Error("codes do not follow from their seeds")
 	}
 	if w := made(t, code.Fractional, 6, 1).Weights([]int32{5, 0, 4, 1, 2}); !slices.Equal(w, []float64{1, 1, 0, 0, 1}) {
