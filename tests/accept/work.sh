@@ -3,7 +3,7 @@
 
 iterations=${ACCEPT_ITERATIONS:-40}
 
-# slept NAME FAULTS SYNC WORK runs 4 workers whose computing is slept, a batch of 64 ms.
+# slept NAME FAULTS SYNC WORK runs 4 workers whose computing is slept, a batch of 64 ms. The fastest of three runs counts: others may use the machine.
 slept() {
 	cat >"$TMP/$1.yaml" <<-END
 		name: slept
@@ -17,14 +17,19 @@ slept() {
 		sync: [{match: "*", scheme: $3}]
 		work: {policy: $4}
 	END
-	world 5 run --out "$TMP/$1" "$TMP/$1.yaml"
-	local samples
-	samples=$(get "$TMP/$1/summary.json" samples)
-	must "$samples >= $iterations * 256 && $samples <= ($iterations + 4) * 256" "samples of $1"
+	local samples i
+	for i in $(seq "${ACCEPT_REPEATS:-3}"); do
+		world 5 run --out "$TMP/$1-$i" "$TMP/$1.yaml"
+		samples=$(get "$TMP/$1-$i/summary.json" samples)
+		must "$samples >= $iterations * 256 && $samples <= ($iterations + 4) * 256" "samples of $1"
+	done
 }
 
-# took NAME is how long a run trained, in s; times A B is how many times faster B is than A.
-took() { printf '%.2f' "$(get "$TMP/$1/summary.json" train_s)"; }
+# took NAME is how long the fastest run of a name trained, in s; times A B is how many times faster B is than A.
+took() {
+	local run
+	for run in "$TMP/$1"-[0-9]/; do get "$run/summary.json" train_s; done | sort -g | awk 'NR == 1 { printf "%.2f", $1 }'
+}
 times() { awk -v a="$(took "$1")" -v b="$(took "$2")" 'BEGIN { printf "%.3f", a / b }'; }
 
 # learns_like_bsp POLICY: 3 seeds of Fashion-MNIST with real gradients and a slow worker end within a point of bsp's accuracy.
@@ -32,7 +37,7 @@ learns_like_bsp() {
 	local seed policy name
 	for seed in 1 2 3; do
 		for policy in fixed "$1"; do
-			name=learn-$policy-$seed
+			name=learn-$policy-$seed-1
 			cat >"$TMP/$name.yaml" <<-END
 				name: $name
 				seed: $seed
@@ -48,7 +53,7 @@ learns_like_bsp() {
 			world 5 run --out "$TMP/$name" "$TMP/$name.yaml"
 		done
 		local with without
-		with=$(get "$TMP/learn-$1-$seed/summary.json" test_accuracy) without=$(get "$TMP/learn-fixed-$seed/summary.json" test_accuracy)
+		with=$(get "$TMP/learn-$1-$seed-1/summary.json" test_accuracy) without=$(get "$TMP/learn-fixed-$seed-1/summary.json" test_accuracy)
 		figure "accuracy with real gradients, seed $seed: $1 ${with:0:6} in $(took "learn-$1-$seed") s, bsp ${without:0:6} in $(took "learn-fixed-$seed") s"
 		must "$with >= $without - 0.01 && $with <= $without + 0.01" "accuracy of seed $seed against bsp's $without"
 	done

@@ -2,7 +2,7 @@
 # EPSP, as reconstructed, over MPI: 4 workers, one of them 3 times slower, whose computing is slept, so that the ratio does not depend on the machine. If all had the share that fits
 # their speed, iterations would be 2.5 times shorter; at least 1.7 times are asked for, enforced (bsp) and slack (ssp). Then all workers are slow now and then: whatever comes is
 # printed, beside FlexRR. At last EPSP learns what bsp learns, with real gradients, within a point.
-#   ACCEPT_ITERATIONS=40
+#   ACCEPT_ITERATIONS=40, ACCEPT_REPEATS=3
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
