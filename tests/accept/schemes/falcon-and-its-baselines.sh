@@ -34,7 +34,7 @@ rows=(
 	"dbs;bsp;dbs;"
 	"dropcompute;bsp;dropcompute;"
 	"coded;coded;coded;"
-	"partial;partial;partial, load: 2;"
+	"partial;drop;partial;"
 	"quorum;quorum;fixed;"
 	"ssp;ssp, staleness: 3;fixed;"
 )
