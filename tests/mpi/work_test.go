@@ -15,7 +15,7 @@ import (
 // have all samples, and a loss like that of a run without a policy: sums are added up in another order.
 func TestPoliciesOfTasksOverMPI(t *testing.T) {
 	ranks := mpitest.Built.Ranks(5)
-	more := map[string]string{"anytime": ", time: 3ms", "dropcompute": ", time: 3ms", "coded": ", stragglers: 1"}
+	more := map[string]string{"anytime": ", time: 3ms", "dropcompute": ", time: 3ms"}
 	for _, place := range []string{"cluster={servers: 1}", "cluster={servers: 2, placement: colocate}"} {
 		set := []string{place, "faults=[{worker: 1, slow: {sleep: 4ms}}]", "train.stop={updates: 20}"}
 		want := overMPI(t, ranks, append(slices.Clone(set), "cluster.shared_memory=off")...)
