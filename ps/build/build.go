@@ -49,8 +49,12 @@ func (b *Run) axes() Axes {
 	} else if b.Config.Coded() {
 		a.Ahead = &core.Ahead{}
 	}
+	skips := false
+	for rule := range b.Config.Sync {
+		skips = skips || b.maySkip(rule)
+	}
 	a.Work = func(worker int) core.Work {
-		return tasks.New(b.Config.Work, tasks.Env{Me: int32(worker), Batches: batches})
+		return tasks.New(b.Config.Work, tasks.Env{Me: int32(worker), Batches: batches, Skips: skips})
 	}
 	return a
 }

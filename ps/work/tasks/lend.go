@@ -69,6 +69,7 @@ type lender struct {
 	isFixed bool  // the worker's own part is computed
 	chunks  []chunk
 
+	skips bool              // as in Env
 	keeps func(*chunk) bool // a helper keeps this chunk that it has not begun when the owner is done; nil: it returns all
 
 	borrowed []borrowed // chunks of others that the worker has not pushed
@@ -97,7 +98,7 @@ func newLender(s work.Spec, e Env) lender {
 	if s.Micro == 0 {
 		coarse = max(step, int32(e.Batches[e.Me]/8))
 	}
-	return lender{me: e.Me, step: step, coarse: coarse, iter: -1, helped: make([]bool, len(e.Batches)), gone: make([]bool, len(e.Batches))}
+	return lender{me: e.Me, skips: e.Skips, step: step, coarse: coarse, iter: -1, helped: make([]bool, len(e.Batches)), gone: make([]bool, len(e.Batches))}
 }
 
 // loan is a number of samples for a helper.
@@ -246,6 +247,9 @@ func (l *lender) came(m *wire.Header, out []core.Order) []core.Order {
 		t := core.Task{Owner: m.Owner, Iter: m.Iter, Part: m.Part, From: int32(m.Samples), To: int32(m.Correct)}
 		if l.left { // the owner hears of that, and takes the chunk back
 			return out
+		}
+		if l.skips && t.Iter > l.iter { // the worker may wait for that very iteration
+			return append(out, l.answer(&t, yours))
 		}
 		b := borrowed{owner: t.Owner, part: t.Part, iter: t.Iter, from: t.From, to: t.To, isHeld: t.Iter > l.iter}
 		if l.borrowed = append(l.borrowed, b); b.isHeld {

@@ -228,3 +228,16 @@ func TestWhatHasLandedIsNotComputedAgain(t *testing.T) {
 		t.Errorf("a worker that has helped worker 0 says %+v when it leaves", out)
 	}
 }
+
+// Where workers may skip iterations, a helper holds no chunk of an iteration that it has not reached: a shard may wait for that iteration of the
+// owner before it lets the helper into it.
+func TestChunksOfALaterIterationAreReturnedWhereWorkersSkip(t *testing.T) {
+	for _, skips := range []bool{false, true} {
+		l := newLender(work.Defaults(), Env{Me: 1, Batches: []int{8, 8}, Skips: skips})
+		l.starting(core.Task{Owner: 1, Iter: 3, Parts: 1}, 8, nil, nil)
+		out := l.came(&wire.Header{Kind: wire.Peer, Flags: give, Worker: 0, Owner: 0, Iter: 4, Part: 1, Samples: 6, Correct: 8}, nil)
+		if isReturned := len(out) == 1 && out[0].Msg.Flags == yours; isReturned != skips || (len(l.borrowed) == 0) != skips {
+			t.Errorf("skips %t: the answer is %+v, and %d chunks are kept", skips, out, len(l.borrowed))
+		}
+	}
+}

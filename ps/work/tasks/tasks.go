@@ -17,6 +17,8 @@ import (
 type Env struct {
 	Me      int32
 	Batches []int // samples of an iteration, by worker
+	// Skips says that workers may skip iterations: a shard may wait for the push of an owner that has not pushed the iteration before.
+	Skips bool
 }
 
 // policies are the policies of work.All that have steps.
