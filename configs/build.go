@@ -107,6 +107,8 @@ func (c *Config) undealt(computing, rows int) (path string, err error) {
 		return "train.batch_global", fmt.Errorf("is %d, but there are %d workers and each needs at least 1 sample; set it to %d or more, or start fewer ranks", n, computing, computing)
 	case len(c.Work.Shares) > 0 && len(c.Work.Shares) != computing:
 		return "work.shares", fmt.Errorf("has %d values, but %d workers compute; give one value per worker, or leave it out", len(c.Work.Shares), computing)
+	case c.Work.Policy == work.Partial && c.Work.Required > computing:
+		return "work.required", fmt.Errorf("is %d, but there are %d partitions, one for each worker; set it to %d or less, or to 0 for all", c.Work.Required, computing, computing)
 	case c.Work.Policy == work.Partial && c.Work.Load > computing:
 		return "work.load", fmt.Errorf("is %d, but there are %d workers, and each computes a partition once; set it to %d or less", c.Work.Load, computing, computing)
 	case c.DealsBatches() && c.Work.BatchMax > 0 && per*computing < n:

@@ -26,6 +26,7 @@ func (w *walker) crossSteps(t *table) {
 	if policy.bad || !e.Steps {
 		return
 	}
+	encodes, _ := w.cfg.Payload.Encoded()
 	for _, c := range []struct {
 		path, hint, msg string
 		refused         bool
@@ -34,7 +35,7 @@ func (w *walker) crossSteps(t *table) {
 		{"cluster.hierarchy", "set hierarchy: none, or work.policy: fixed", "sums the gradients of a host's ranks layer by layer, but work.policy " + e.Name + " lets each rank compute in steps of its own", w.cfg.Cluster.Hierarchy != HierarchyNone},
 		{"local.policy", "set local.policy: none, or work.policy: fixed", fmt.Sprintf("%s takes several optimizer steps in a round, but work.policy %s cuts the batch of one", w.cfg.Local.Policy, e.Name), w.cfg.Local.IsSet()},
 		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s remembers what a push left out, but with work.policy %s a worker also pushes for others", w.cfg.Payload.Push, e.Name), (e.Moves || e.Copies) && w.cfg.Payload.Residual()},
-		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s rounds pushes, and to decode them multiplies the errors by weights of up to work.code.condition_max", w.cfg.Payload.Push), e.Coded && w.cfg.PushCodec() != nil && !w.cfg.Payload.Residual()},
+		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s rounds pushes, and to decode them multiplies the errors by weights of up to work.code.condition_max", w.cfg.Payload.Push), e.Coded && encodes && !w.cfg.Payload.Residual()},
 		{"model.name", "choose a model without batch norm, or set work.policy: fixed", w.cfg.Model.Name + " has statistics, which are values and not sums of changes: decoded approximately, after losses or at a deadline, they would be too small", e.Coded && len(workload.Statistics(w.cfg.Model.Name)) > 0},
 		{"work.time", "set it to the computing time of an iteration, such as 100ms", "is 0: " + e.Name + " computes for a fixed time", e.Timed && w.cfg.Work.Time == 0},
 	} {
