@@ -303,7 +303,7 @@ func (p *epsp) forget(w int32, out []core.Order) []core.Order {
 // some time is expected to be late by as much again.
 func (p *epsp) isFasterThere(c *chunk) bool {
 	there, here := p.speeds[c.helper], p.speeds[p.me]
-	if there == 0 || here == 0 || p.gone[c.helper] {
+	if there == 0 || here == 0 || p.gone[c.helper] || p.finished[c.helper] < p.iter-1 { // far behind, it may wait for this very push
 		return false
 	}
 	wait := time.Duration(0)
