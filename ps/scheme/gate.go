@@ -148,6 +148,9 @@ func (g *gate) Step(ev Event, out []Decision) []Decision {
 		return g.join(ev.Worker, ev.Iter, out)
 	case Alarm:
 		if g.rounds != nil || g.coded != nil && g.coded.code.Deadline() > 0 {
+			if g.live == 0 { // nobody waits; what a worker pushed before it left closes an iteration when another one comes, or never
+				return out
+			}
 			return g.advance(out)
 		}
 	}
