@@ -4,6 +4,8 @@
 package layout
 
 import (
+	"slices"
+
 	"fmt"
 	"sort"
 
@@ -79,10 +81,13 @@ func BatchOf(c *configs.Config, workers, worker int) int {
 	return c.Batches(workers)[worker]
 }
 
-// BatchRoom is the largest batch that one of the ranks that compute may get.
+// BatchRoom is the largest batch that one of the ranks that compute may get, or may compute for another.
 func BatchRoom(c *configs.Config, workers, worker int) int {
-	if c.DealsBatches() {
+	switch {
+	case c.DealsBatches():
 		return c.BatchMax(workers)
+	case c.ComputesInSteps():
+		return slices.Max(c.Batches(workers))
 	}
 	return BatchOf(c, workers, worker)
 }

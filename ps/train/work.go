@@ -37,6 +37,7 @@ type ranges struct {
 	batch    workload.Batch // the whole batch of an owner
 	owners   []feed         // by worker; the sampler is nil until used
 	batchMax int            // samples that the model takes at a time
+	ownBatch int64          // samples of the worker's own batch
 	hasSums  bool           // sums holds gradients
 	isOwn    bool           // the current task is the first one of the worker's own iteration
 	keep     core.Keeping   // of the current task
@@ -100,7 +101,7 @@ func (w *Side) makeRanges() error {
 		}
 		kept = append(kept, keptTask{grads: b, isFree: true})
 	}
-	w.ranges = &ranges{kept: kept, code: k, me: w.index, params: params, iter: -1, sums: sums, owners: make([]feed, r.Roles.Computes()), batchMax: len(w.feed.batch.Y), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
+	w.ranges = &ranges{kept: kept, code: k, me: w.index, params: params, iter: -1, sums: sums, owners: make([]feed, r.Roles.Computes()), batchMax: len(w.feed.batch.Y), ownBatch: int64(layout.BatchOf(r.Config, r.Roles.Computes(), w.index)), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
 	return nil
 }
 
@@ -288,7 +289,7 @@ const forwardsPerGrain = 3
 // slowGrain slows a grain down that has computed, or is expected to compute, for own.
 func (it *iteration) slowGrain(n int, own time.Duration, last bool) {
 	w, g := it.w, it.w.ranges
-	amount := w.slow.to.Part(it.slowAt(), int64(g.next), int64(g.next+n), int64(len(w.feed.batch.Y)))
+	amount := w.slow.to.Part(it.slowAt(), int64(g.next), int64(g.next+n), g.ownBatch)
 	asked := amount.Of(own)
 	slept := time.Duration(0)
 	it.sleep(max(asked/2, asked+w.slow.owed), &slept)

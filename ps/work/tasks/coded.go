@@ -17,13 +17,13 @@ import (
 // most once.
 func newCoded(s work.Spec, e Env) core.Work {
 	order := code.Partitions(code.Spec{Kind: code.Kind(s.Code.Kind), Workers: len(e.Batches), Stragglers: s.Code.Stragglers}, int(e.Me))
-	return &partial{name: s.Policy, me: e.Me, step: stepOf(s, e.Batches[e.Me]), order: order, sums: true}
+	return &partial{name: s.Policy, me: e.Me, steps: stepsOf(s, e.Batches), order: order, sums: true}
 }
 
 // planSum lists the tasks of an iteration whose gradients are added up.
 func (p *partial) planSum() {
 	for _, owner := range p.order {
-		t := core.Task{Owner: owner, Iter: p.iter, Parts: 1, Grain: p.step}
+		t := core.Task{Owner: owner, Iter: p.iter, Parts: 1, Grain: p.steps[owner]}
 		if len(p.order) > 1 {
 			t.Keep = core.Kept
 		}

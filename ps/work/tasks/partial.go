@@ -18,7 +18,8 @@ import (
 // With batching m the results of m partitions are pushed together, when the last of them is computed.
 type partial struct {
 	name     string
-	me, step int32
+	me       int32
+	steps    []int32 // by partition: samples of a step. All who compute a partition take the same steps, so that copies are equal to the bit
 	order    []int32 // partitions
 	batching int
 	sums     bool // what is kept is added up, and pushed as the worker's own iteration (coded.go)
@@ -31,7 +32,7 @@ type partial struct {
 
 func newPartial(s work.Spec, e Env) core.Work {
 	n := len(e.Batches)
-	return &partial{name: s.Policy, me: e.Me, step: stepOf(s, e.Batches[e.Me]), order: Owners(s, n)[e.Me], batching: s.Batching}
+	return &partial{name: s.Policy, me: e.Me, steps: stepsOf(s, e.Batches), order: Owners(s, n)[e.Me], batching: s.Batching}
 }
 
 // Owners are, per worker, the partitions that it computes, in order; nil if the policy has no copies.
@@ -77,7 +78,7 @@ func (p *partial) plan() {
 		return
 	}
 	for k, owner := range p.order {
-		t := core.Task{Owner: owner, Iter: p.iter, Parts: 1, Grain: p.step}
+		t := core.Task{Owner: owner, Iter: p.iter, Parts: 1, Grain: p.steps[owner]}
 		isLast := k == len(p.order)-1 || (k+1)%p.batching == 0
 		if !isLast {
 			t.Keep = core.Kept

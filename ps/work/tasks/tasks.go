@@ -60,6 +60,14 @@ func hasCopies(s work.Spec) bool {
 // stepOf is the number of samples of a step, of a batch.
 func stepOf(s work.Spec, batch int) int32 { return int32(s.StepOf(batch)) }
 
+// stepsOf is the number of samples of a step, by worker whose batch it is.
+func stepsOf(s work.Spec, batches []int) (steps []int32) {
+	for _, b := range batches {
+		steps = append(steps, stepOf(s, b))
+	}
+	return steps
+}
+
 // Slots is the number of pushes that a shard may hold beside those of its scheme.
 func Slots(s work.Spec, workers int) int64 {
 	switch e, _ := work.Lookup(s.Policy); {
