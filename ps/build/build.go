@@ -36,8 +36,8 @@ type Axes struct {
 	Due   func(shard int32, iter int64) bool // says in which iterations a shard is exchanged; nil: in all
 }
 
-// axes are those of the configuration, where no others are given.
-func (b *Run) axes() Axes {
+// AxesInUse are the policies that the nodes get: those of the configuration, where no others are given.
+func (b *Run) AxesInUse() Axes {
 	a := b.Axes
 	if a.Work != nil || !b.Config.ComputesInSteps() {
 		return a
@@ -59,11 +59,8 @@ func (b *Run) axes() Axes {
 	return a
 }
 
-// AxesInUse are the policies that the nodes get.
-func (b *Run) AxesInUse() Axes { return b.axes() }
-
 // HasTasks says whether policies say which samples the workers compute.
-func (b *Run) HasTasks() bool { return b.axes().Work != nil }
+func (b *Run) HasTasks() bool { return b.AxesInUse().Work != nil }
 
 // Start is the state in which nodes resume, from a checkpoint or after a pause. nil: a new run.
 type Start struct {
@@ -93,7 +90,11 @@ func (b *Run) Phases(rule int) ([]scheme.Phase, error) {
 }
 
 // Schemes makes the schemes of a server's shards. Shards that take part in one rotation share an instance.
-func (b *Run) Schemes(me int32, from *Start) (_ map[int32]core.ShardScheme, err error) {
+func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error) {
+	code, err := b.Decoder() // one for all shards: the search for a code takes time, and one node decodes at a time
+	if err != nil {
+		return nil, err
+	}
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range b.Plan.OfServer(me) {
 		rule := b.Plan.Shards[id].Rule
@@ -102,9 +103,7 @@ func (b *Run) Schemes(me int32, from *Start) (_ map[int32]core.ShardScheme, err 
 		if b.Config.WeighsSamples() {
 			env.Samples = float64(b.Config.Batch(b.Roles.Computes())) / float64(env.Workers)
 		}
-		if env.Code, err = b.Decoder(); err != nil {
-			return nil, err
-		}
+		env.Code = code
 		phases, err := b.Phases(rule)
 		if err != nil {
 			return nil, err
@@ -154,7 +153,7 @@ type Server struct {
 
 // Server makes the node of a server.
 func (b *Run) Server(me int32, o Server) *core.Server {
-	c, axes := b.Config, b.axes()
+	c, axes := b.Config, b.AxesInUse()
 	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes, Budget: layout.BudgetOf(c, b.Rows, b.Roles),
 		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: axes.Parts, Ahead: axes.Ahead, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
 }
@@ -201,7 +200,7 @@ func (b *Run) Joining(me int, life, clock int64) *core.Worker {
 
 // prepare tells a worker's node the settings that it must have before its first input.
 func (b *Run) prepare(node *core.Worker, me int, next int64, shares func(shard int32) bool) *core.Worker {
-	axes := b.axes()
+	axes := b.AxesInUse()
 	work := axes.Work
 	node.HoldBack(b.Scheme)
 	node.KeepCopies(b.CopyOf)

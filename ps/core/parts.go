@@ -9,8 +9,8 @@ import (
 )
 
 // An iteration may arrive in parts: one push of its worker (the owner), and pushes of other workers that have computed
-// some of its samples. Each part names the owner, its own index and the number of parts. The server adds the parts up
-// as they land. When all have landed it tells the scheme of one push of the owner, so schemes know nothing of parts:
+// some of its samples. Each part names the owner and its own index. The owner's own part tells how many there are: the
+// owner may learn that while it computes, so 0 in another's part leaves it open. The server adds the parts up as they land. When all have landed it tells the scheme of one push of the owner, so schemes know nothing of parts:
 //
 //	a part of (Owner, Iter) has landed     the first one's slot stays, the others are merged into it
 //	the last one                           Pushed of the owner, with the samples of all
@@ -18,7 +18,8 @@ import (
 // Until then the server holds the owner's pull, as it does while a push is in flight. The owner itself pushes one part
 // of each of its iterations, in order: so a later iteration never overtakes one of which no part has landed. If the
 // owner leaves, the server drops the parts of its iterations, those that have landed and those that still arrive. A
-// part that arrives twice is acknowledged and ignored. If a worker leaves before a part that it owes has landed, the
+// header that arrives twice is acknowledged and ignored. A part that two workers have computed counts once: the copy that
+// lands second is received and dropped. If a worker leaves before a part that it owes has landed, the
 // owner waits: the policy that assigned the part must assign it again.
 
 // assembly is an iteration of which some parts have landed.

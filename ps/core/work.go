@@ -16,8 +16,9 @@ import (
 //
 //	Work                          Worker                              driver
 //	Starting ─► Assign ─────────► Compute of a range ───────────────► computes it, Grain samples at a time
-//	Came ─────► Cancel ─────────► Cancel ───────────────────────────► begins no sample from there on
-//	                              Forwarded, PieceReady, TaskDone ◄── with what was computed
+//	Stepped ◄──────────────────── StepBegun ◄──────────────────────── before each step
+//	  Divide, Cancel ───────────► Cancel ───────────────────────────► begins no sample from there on
+//	Fixed ◄────────────────────── Forwarded, PieceReady, TaskDone ◄── with what was computed
 //	Computed ─► Tell ───────────► SendWorker ───────────────────────► Peer of the other worker: Came
 //
 // A task besides the worker's own iteration is an extra task: one that it computes for another worker, or a range of

@@ -12,7 +12,7 @@ import (
 
 // Spec is `work: {...}`. Package configs checks it.
 type Spec struct {
-	Policy   string    `yaml:"policy" values:"@works" doc:"how many samples each rank that computes gets: fixed: train.batch_per_worker, or its share of train.batch_global; dbs: by the times of the epoch before; r2sp_batch: by profiles; flexrr and epsp: others compute some of it for a worker that is behind; anytime and dropcompute: samples that would be late are left out"`
+	Policy   string    `yaml:"policy" values:"@works" doc:"how many samples each rank that computes gets: fixed: train.batch_per_worker, or its share of train.batch_global; dbs: by the times of the epoch before; r2sp_batch: by profiles; flexrr and epsp: others compute some of it for a worker that is behind; anytime and dropcompute: samples that would be late are left out; partial and coded: several workers compute the same samples"`
 	Shares   []float64 `yaml:"shares,omitempty" above:"0" max:"1e6" when:"policy=fixed" doc:"shares of the batch and of the data by rank that computes, in order; []: equal"`
 	BatchMax int       `yaml:"batch_max" min:"0" max:"1e9" when:"policy=dbs,r2sp_batch" doc:"most samples of one rank in an iteration, for which memory is allocated; 0: 4 times an equal share"`
 	Replay   string    `yaml:"replay,omitempty" form:"path" when:"policy=dbs,r2sp_batch" doc:"work.csv of a run folder: batches are dealt by the times in it, and not by those that are measured; so the batches of that run come again, and under bsp its parameters to the bit"`
@@ -47,7 +47,7 @@ type Help struct {
 type Code struct {
 	Kind         string        `yaml:"kind" values:"auto,fractional,cyclic" when:"policy=coded" doc:"fractional: groups of stragglers + 1 workers compute the same partitions, and the first of each group counts; cyclic: each worker computes its own partition and those that follow, with random factors; auto: fractional where stragglers + 1 divides the number of workers, else cyclic"`
 	Stragglers   int           `yaml:"stragglers" min:"0" max:"1e6" when:"policy=coded" doc:"workers that may be slow or lost: the pushes of the others give the whole gradient; each worker computes one partition more than this"`
-	Draws        int           `yaml:"draws" min:"1" max:"1e5" when:"policy=coded" doc:"random cyclic codes that are drawn, of which the one with the smallest largest weight is taken"`
+	Draws        int           `yaml:"draws" min:"1" max:"1e3" when:"policy=coded" doc:"random cyclic codes that are drawn, of which the one with the smallest largest weight is taken"`
 	ConditionMax float64       `yaml:"condition_max" min:"1" max:"1e12" when:"policy=coded" doc:"a cyclic code in which a push may weigh more than this is refused: rounding errors grow as much"`
 	Deadline     time.Duration `yaml:"deadline" min:"0" max:"1e6" when:"policy=coded" doc:"how long after its first push an iteration is closed in any case, with what comes nearest to the whole gradient; 0: it waits for enough pushes"`
 }
