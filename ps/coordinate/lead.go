@@ -39,6 +39,7 @@ type output struct {
 	sinks     metrics.Sink // nil without a run folder
 	progress  *metrics.Progress
 	hasRecord bool          // a record was made
+	recorded  float64       // the used share of the budget at the last record; NaN without a budget
 	redrawAt  time.Duration // a terminal's bar is not redrawn earlier
 	// The last write to the metrics files, or the last print, failed.
 	writeFailing, printFailing bool
@@ -163,7 +164,29 @@ func (l *Lead) Changed(e *core.Effect) {
 	}
 }
 
-// Beat makes a record if one is due: the first at once, then one per interval. It redraws a terminal's bar more often.
+// Records are further apart than recordEveryMin. They come at the latest after the interval, after recordShare of the budget, or, without
+// a budget, after recordGrowth of the time since the start. So a short run, too, has a series of losses.
+const (
+	recordEveryMin = station.BeatEvery
+	recordShare    = 0.01
+	recordGrowth   = 0.05
+)
+
+// recordIsDue says whether it is time for a record.
+func (l *Lead) recordIsDue(now time.Duration) bool {
+	since := now - l.window.from
+	switch {
+	case !l.out.hasRecord || since >= l.station.Config.Metrics.Interval:
+		return true
+	case since < recordEveryMin:
+		return false
+	case math.IsNaN(l.out.recorded):
+		return float64(since) >= recordGrowth*float64(now)
+	}
+	return l.fraction(now)-l.out.recorded >= recordShare
+}
+
+// Beat makes a record if one is due. It redraws a terminal's bar more often.
 func (l *Lead) Beat() {
 	if l.end.stopPending {
 		l.end.stopPending = false
@@ -173,7 +196,7 @@ func (l *Lead) Beat() {
 		return
 	}
 	now := l.station.Now()
-	due := !l.out.hasRecord || now-l.window.from >= l.station.Config.Metrics.Interval
+	due := l.recordIsDue(now)
 	if !due && (!l.r.o.Lead.Terminal || now < l.out.redrawAt) {
 		return
 	}
@@ -181,7 +204,7 @@ func (l *Lead) Beat() {
 	rec := l.record(now)
 	if due {
 		l.write(rec)
-		l.out.hasRecord = true
+		l.out.hasRecord, l.out.recorded = true, l.fraction(now)
 		l.window = newWindow(now, len(l.station.Config.Sync))
 	}
 	l.noteFailure(&l.out.printFailing, l.out.progress.Update(rec, l.fraction(now)))
@@ -324,6 +347,9 @@ func (l *Lead) evaluated(m mark, loss float64, correct, rows int64) {
 		rec.Set(metrics.TestAccuracy, acc)
 	}
 	l.write(rec)
+	if l.r.TrainEnd == 0 {
+		l.noteFailure(&l.out.printFailing, l.out.progress.Println(e.Line()))
+	}
 	if goal := l.station.Config.Train.Stop.Target; goal > 0 && acc >= goal && l.evals.targetReachedS == nil {
 		s := m.at.Seconds()
 		l.evals.targetReachedS = &s

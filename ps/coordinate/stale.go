@@ -40,8 +40,10 @@ func (l *Lead) setStale(rec *metrics.Record) {
 		all.Merge(h)
 		rec.Rules = append(rec.Rules, metrics.StalenessOf(h))
 	}
-	rec.Set(metrics.StalenessP50, float64(all.Quantile(0.5)))
-	rec.Set(metrics.StalenessMax, float64(all.Max()))
+	if all.N() > 0 {
+		rec.Set(metrics.StalenessP50, float64(all.Quantile(0.5)))
+		rec.Set(metrics.StalenessMax, float64(all.Max()))
+	}
 	if s := l.r.Server; s != nil {
 		delayed := s.Delayed()
 		for _, n := range l.delayed {

@@ -18,8 +18,8 @@ const (
 )
 
 // Progress shows the progress of a run. On a terminal it is one bar, redrawn in place. Otherwise it is one aligned line per
-// interval, the first at once, without carriage returns, so that a batch log reads as text. It takes the time from Record.At and
-// reads no clock. It belongs to one goroutine at a time.
+// interval, without carriage returns, so that a batch log reads as text. The first lines come sooner: at once, then after 1, 2, 5, 10, ...
+// seconds. It takes the time from Record.At and reads no clock. It belongs to one goroutine at a time.
 type Progress struct {
 	w        io.Writer
 	terminal bool
@@ -49,16 +49,27 @@ func (p *Progress) Update(r Record, done float64) error {
 	if r.At < p.next {
 		return nil
 	}
-	// Intervals count from the start of the run, so that the times of the lines do not drift.
+	p.next = p.after(r.At)
+	return p.show()
+}
+
+// after is the time of the next line. Intervals count from the start of the run, so that the times of the lines do not drift.
+func (p *Progress) after(at time.Duration) time.Duration {
 	every := p.interval
 	if p.terminal {
 		every = redrawEvery
 	}
-	p.next = r.At
-	if every > 0 {
-		p.next = (r.At/every + 1) * every
+	if every <= 0 {
+		return at
 	}
-	return p.show()
+	for decade := time.Second; decade < every && !p.terminal; decade *= 10 {
+		for _, step := range [...]time.Duration{1, 2, 5} {
+			if soon := step * decade; soon > at && soon < every {
+				return soon
+			}
+		}
+	}
+	return (at/every + 1) * every
 }
 
 // Println writes a line of text without spoiling the bar: above it on a terminal.
@@ -135,6 +146,18 @@ func barText(r *Record, done float64, width int) string {
 	}
 	full := int(fraction * float64(cells))
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", cells-full) + "] " + tail
+}
+
+// Line is the evaluation as a line among the progress lines.
+func (e *Evaluation) Line() string {
+	text := fmt.Sprintf("evaluated at epoch %.2f, %.1f s: test loss %s", float64(e.Epoch), float64(e.AtS), fixed(float64(*e.TestLoss), 4))
+	switch {
+	case e.TestAccuracy != nil:
+		text += ", test accuracy " + fixed(float64(*e.TestAccuracy), 4)
+	case e.TestRMSE != nil:
+		text += ", test RMSE " + fixed(float64(*e.TestRMSE), 4)
+	}
+	return text
 }
 
 func lossText(r *Record) string {

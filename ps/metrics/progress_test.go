@@ -104,8 +104,8 @@ func TestProgressLinesAlign(t *testing.T) {
 func TestProgressFinishShowsTheLastRecord(t *testing.T) {
 	var w writes
 	p := NewProgress(&w, false, 0, time.Minute)
-	for _, s := range []float64{0, 1, 2} {
-		if err := p.Update(at(s), s/2); err != nil {
+	for _, s := range []float64{0, 0.5, 0.75} {
+		if err := p.Update(at(s), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,8 +114,37 @@ func TestProgressFinishShowsTheLastRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(w) != 2 || !strings.HasPrefix(w[1], "        96 ") {
+	if len(w) != 2 || !strings.HasPrefix(w[1], "        36 ") {
 		t.Errorf("writes %q, want the first and the last record", w)
+	}
+}
+
+// Of records every 50 ms a batch log shows those of a preferred time, sooner at first, and then one an interval.
+func TestProgressLinesComeSoonerAtFirst(t *testing.T) {
+	for _, c := range []struct {
+		interval, until time.Duration
+		want            string
+	}{
+		{30 * time.Second, 95 * time.Second, "0s 1s 2s 5s 10s 20s 30s 1m0s 1m30s"},
+		{7 * time.Second, 22 * time.Second, "0s 1s 2s 5s 7s 14s 21s"},
+		{time.Hour, 1200 * time.Second, "0s 1s 2s 5s 10s 20s 50s 1m40s 3m20s 8m20s 16m40s"},
+		{500 * time.Millisecond, 2 * time.Second, "0s 500ms 1s 1.5s 2s"},
+	} {
+		var got []string
+		var w writes
+		p := NewProgress(&w, false, 0, c.interval)
+		for now := time.Duration(0); now <= c.until; now += 50 * time.Millisecond {
+			before := len(w)
+			if err := p.Update(Record{At: now}, 0.5); err != nil {
+				t.Fatal(err)
+			}
+			if len(w) > before {
+				got = append(got, now.String())
+			}
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("interval %v: lines at %s, want %s", c.interval, text, c.want)
+		}
 	}
 }
 

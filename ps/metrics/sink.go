@@ -28,7 +28,7 @@ func SinkNames() []string { return slices.Clone(sinkNames) }
 // Spec says where records go and how often a line is printed.
 type Spec struct {
 	Sinks    []string      `yaml:"sinks" values:"@sinks" doc:"forms of the metrics file"`
-	Interval time.Duration `yaml:"interval" min:"0.1" doc:"time between two progress lines"`
+	Interval time.Duration `yaml:"interval" min:"0.1" doc:"longest time between two rows of the metrics files, and between two progress lines; both come more often at first"`
 }
 
 // Defaults writes both forms.

@@ -138,9 +138,18 @@ func TestNormsOfAPush(t *testing.T) {
 }
 
 func TestServersReportAFewTimesBetweenTwoRecords(t *testing.T) {
-	for interval, want := range map[time.Duration]time.Duration{0: station.BeatEvery, 100 * time.Millisecond: station.BeatEvery, 2 * time.Second: 500 * time.Millisecond, time.Hour: reportEveryMax} {
-		if got := reportEvery(interval); got != want {
-			t.Errorf("records every %v: reports every %v, want %v", interval, got, want)
+	long := 24 * time.Hour
+	for _, c := range []struct{ interval, trained, want time.Duration }{
+		{0, long, station.BeatEvery},
+		{100 * time.Millisecond, long, station.BeatEvery},
+		{2 * time.Second, long, 500 * time.Millisecond},
+		{time.Hour, long, reportEveryMax},
+		{time.Hour, 0, station.BeatEvery},
+		{time.Hour, time.Minute, 300 * time.Millisecond}, // a run that ends now has had a record every 600 ms
+		{time.Second, time.Minute, 250 * time.Millisecond},
+	} {
+		if got := reportEvery(c.interval, c.trained); got != c.want {
+			t.Errorf("records every %v, after %v of training: reports every %v, want %v", c.interval, c.trained, got, c.want)
 		}
 	}
 }

@@ -43,9 +43,10 @@ func (s *Side) Delayed() (sum int64) {
 	return sum
 }
 
-// reportEvery is the time between two reports of a server: several reports fall between two records.
-func reportEvery(interval time.Duration) time.Duration {
-	return min(reportEveryMax, max(station.BeatEvery, interval/4))
+// reportEvery is the time between two reports of a server that has trained for so long: several reports fall between two records, which
+// are at most interval apart, and closer in a run that is short.
+func reportEvery(interval, trained time.Duration) time.Duration {
+	return min(reportEveryMax, max(station.BeatEvery, min(interval/4, trained/200)))
 }
 
 // ReportStaleness sends rank 0 the counts that it does not know, if a report is due. Counts that do not fit into one
@@ -55,7 +56,7 @@ func (s *Side) ReportStaleness(now time.Duration) {
 	if s.o.Observer != nil || now < u.due {
 		return
 	}
-	u.due = now + reportEvery(s.station.Config.Metrics.Interval)
+	u.due = now + reportEvery(s.station.Config.Metrics.Interval, now)
 	delayed, free := s.Delayed(), reportsMax
 	send := func(rule int, versions, pushes int64) {
 		s.sentToRank0++
