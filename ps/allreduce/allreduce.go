@@ -9,11 +9,13 @@ import (
 	"fluentps/comm"
 	"fluentps/comm/wire"
 	"fluentps/configs"
+	"fluentps/ps/digest"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
 	"fluentps/ps/station"
+	"fluentps/ps/status"
 	"fluentps/ps/train"
 	"fluentps/ps/workload"
 )
@@ -55,6 +57,7 @@ type AllReduce struct {
 	stopAsked     bool // on rank 0: stop for a reason that only rank 0 knows
 	ended         bool
 	snapshots     map[int64]*comm.Buf // on rank 0: versions kept for evaluation
+	digests       *digest.Log         // on rank 0; nil: none are kept
 	snapshotsFull bool                // a snapshot was left out for want of memory, and the warning was given
 	warned        int64               // iteration whose wait was explained; -1: none
 }
@@ -73,8 +76,8 @@ type Iteration struct {
 	Rate             float64 // learning rate
 }
 
-// New makes the exchange that replaces a worker's pushes and pulls. observer is nil except on rank 0.
-func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce, error) {
+// New makes the exchange that replaces a worker's pushes and pulls. observer and digests are nil except on rank 0.
+func New(r *station.Station, worker *train.Side, observer Observer, digests *digest.Log) (*AllReduce, error) {
 	reducer, ok := r.Transport.(comm.Reducer)
 	if !ok {
 		return nil, fmt.Errorf("baseline allreduce: the transport %T has no collective sum", r.Transport)
@@ -83,7 +86,7 @@ func New(r *station.Station, worker *train.Side, observer Observer) (*AllReduce,
 	if err != nil {
 		return nil, err
 	}
-	a := &AllReduce{station: r, observer: observer, worker: worker, buckets: r.Plan.Buckets(), snapshots: map[int64]*comm.Buf{}, warned: -1}
+	a := &AllReduce{station: r, observer: observer, worker: worker, digests: digests, buckets: r.Plan.Buckets(), snapshots: map[int64]*comm.Buf{}, warned: -1}
 	a.bucketOf, a.missing = r.Plan.BucketOf(a.buckets), make([]int, len(a.buckets))
 	for id := range r.Plan.Shards {
 		st := r.Build().Store(int32(id), update)
@@ -185,6 +188,10 @@ func (a *AllReduce) commit() {
 	}
 	before := a.samples
 	a.version++
+	for id := range a.stores {
+		sh := &r.Plan.Shards[id]
+		a.digests.Note(a.version, int32(id), params[sh.Lo:sh.Hi])
+	}
 	a.samples += a.batch
 	w.Stepped(r.Transport.Now() - now)
 	tail := sums[r.Plan.Arena:]
@@ -278,6 +285,16 @@ func (a *AllReduce) Stalled(limits configs.Stall, awake time.Duration) (warning,
 		abort = text
 	}
 	return warning, abort
+}
+
+// Status is what the worker does now.
+func (a *AllReduce) Status() *status.Worker {
+	of := &status.Worker{Name: fmt.Sprintf("w%d", a.worker.Me()), Iteration: a.version, Doing: status.Computes}
+	if since, waits := a.worker.Waits(); waits {
+		of.Doing, of.ForS = status.Waits, (a.station.Transport.Now() - since).Seconds()
+		of.Others = []string{"the other ranks in the all-reduce"}
+	}
+	return of
 }
 
 // Text describes the state of the exchange.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"time"
 
 	"fluentps/comm/wire"
@@ -12,6 +13,7 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/station"
+	"fluentps/ps/status"
 	"fluentps/ps/workload"
 )
 
@@ -38,9 +40,10 @@ type Lead struct {
 type output struct {
 	sinks     metrics.Sink // nil without a run folder
 	progress  *metrics.Progress
-	hasRecord bool          // a record was made
-	recorded  float64       // the used share of the budget at the last record; NaN without a budget
-	redrawAt  time.Duration // a terminal's bar is not redrawn earlier
+	hasRecord bool           // a record was made
+	last      metrics.Record // the last one
+	recorded  float64        // the used share of the budget at the last record; NaN without a budget
+	redrawAt  time.Duration  // a terminal's bar is not redrawn earlier
 	// The last write to the metrics files, or the last print, failed.
 	writeFailing, printFailing bool
 	kept                       *finished // the summary of a finished run that has nothing left to train; nil in all other runs
@@ -204,7 +207,7 @@ func (l *Lead) Beat() {
 	rec := l.record(now)
 	if due {
 		l.write(rec)
-		l.out.hasRecord, l.out.recorded = true, l.fraction(now)
+		l.out.hasRecord, l.out.recorded, l.out.last = true, l.fraction(now), rec
 		l.window = newWindow(now, len(l.station.Config.Sync))
 	}
 	l.noteFailure(&l.out.printFailing, l.out.progress.Update(rec, l.fraction(now)))
@@ -283,6 +286,25 @@ func (l *Lead) fraction(now time.Duration) float64 {
 		use(float64(now) / float64(d))
 	}
 	return f
+}
+
+// Status is what rank 0 knows of the run.
+func (l *Lead) Status() *status.Lead {
+	now := l.station.Now()
+	of := &status.Lead{Iteration: l.iteration(), Samples: l.counts.samples, Epoch: float64(l.counts.samples) / float64(l.station.Set.Train.Rows()), Done: -1, ETAS: -1}
+	if f := l.fraction(now); !math.IsNaN(f) {
+		of.Done = min(1, f)
+		if eta, ok := metrics.ETA(now, f); ok {
+			of.ETAS = eta.Seconds()
+		}
+	}
+	loss, _ := l.out.last.Get(metrics.TrainLoss)
+	speed, _ := l.out.last.Get(metrics.SamplesPerS)
+	of.Loss, of.SamplesPerS = metrics.Float(loss), metrics.Float(speed)
+	if l.checkpoints.newest != "" {
+		of.Checkpoint = filepath.Base(l.checkpoints.newest)
+	}
+	return of
 }
 
 // halt cuts the run short in an orderly way, for a reason that the summary gives. The first reason counts.

@@ -211,17 +211,25 @@ func blockedText(r *Record) string {
 	return fixed(100*v, 1)
 }
 
-// etaText extrapolates the time that is left from the time used so far.
-func etaText(at time.Duration, done float64) string {
+// ETA extrapolates the time that is left from the time used so far and the used share of the budget. It fails when nothing can be told.
+func ETA(at time.Duration, done float64) (left time.Duration, ok bool) {
 	switch {
 	case !(done > 0):
-		return absent
+		return 0, false
 	case done >= 1:
-		return clock(0)
+		return 0, true
 	}
-	left := at.Seconds() * (1 - done) / done
-	if left > 1e7 || at < etaMin {
+	s := at.Seconds() * (1 - done) / done
+	if s > 1e7 || at < etaMin {
+		return 0, false
+	}
+	return time.Duration(s * float64(time.Second)), true
+}
+
+func etaText(at time.Duration, done float64) string {
+	left, ok := ETA(at, done)
+	if !ok {
 		return absent
 	}
-	return clock(time.Duration(left * float64(time.Second)))
+	return clock(left)
 }

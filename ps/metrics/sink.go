@@ -28,6 +28,7 @@ func SinkNames() []string { return slices.Clone(sinkNames) }
 // Spec says where records go and how often a line is printed.
 type Spec struct {
 	Sinks    []string      `yaml:"sinks" values:"@sinks" doc:"forms of the metrics file"`
+	Digests  int64         `yaml:"digests" min:"0" doc:"versions of a shard between two checksums of its parameters in logs/rank-*.digests, which fluentps verify compares; 0: none"`
 	Interval time.Duration `yaml:"interval" min:"0.1" doc:"longest time between two rows of the metrics files, and between two progress lines; both come more often at first"`
 }
 

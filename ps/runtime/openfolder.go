@@ -2,8 +2,10 @@ package runtime
 
 import (
 	"path/filepath"
+	"slices"
 
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/digest"
 	"fluentps/ps/link"
 	"fluentps/ps/lock"
 	"fluentps/ps/metrics"
@@ -56,7 +58,31 @@ func (r *rank) openFolder() error {
 	r.station.Log = metrics.NewLogger(spec)
 	r.nameRanks()
 	r.station.Log.Info("start", "pid", r.o.PID, "servers", len(r.station.Roles.Servers), "workers", len(r.station.Roles.Workers), "shards", len(r.station.Plan.Shards))
+	r.openTeller()
+	r.openDigests()
 	return nil
+}
+
+// openDigests opens the file for checksums of a rank that keeps parameters, if the configuration asks for them.
+func (r *rank) openDigests() {
+	every := r.station.Config.Metrics.Digests
+	if every == 0 || r.run.Folder == nil || !slices.Contains(r.station.Keepers(), r.station.Me) {
+		return
+	}
+	file, err := r.run.Folder.Append(digest.FileName(r.station.Me))
+	if err != nil {
+		r.station.Log.Warn("no checksums of this rank's shards, and training goes on", "error", err)
+		return
+	}
+	r.digests = digest.New(file, every)
+}
+
+// closeDigests writes the rest of them.
+func (r *rank) closeDigests() {
+	if err := r.digests.Close(); err != nil {
+		r.station.Log.Warn("the checksums of this rank's shards are not complete", "error", err)
+	}
+	r.digests = nil
 }
 
 // lockFolder keeps other runs out of the run folder. Rank 0 waits while another run may be in it. Checkpoints that the

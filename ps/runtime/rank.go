@@ -7,6 +7,7 @@ import (
 	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/ps/coordinate"
+	"fluentps/ps/digest"
 	"fluentps/ps/liveness"
 	"fluentps/ps/params"
 	"fluentps/ps/station"
@@ -31,4 +32,6 @@ type rank struct {
 	// awakeSince is when this process last continued after it was stopped; 0: it never was. No wait counts from an earlier
 	// time.
 	awakeSince time.Duration
+	tell       teller
+	digests    *digest.Log // nil: none are kept
 }

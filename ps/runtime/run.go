@@ -102,6 +102,8 @@ func (r *rank) bind() {
 
 // release frees what setup allocated.
 func (r *rank) release(idle bool) {
+	r.closeTeller()
+	r.closeDigests()
 	var unit io.Closer
 	if r.unit.Device != nil {
 		unit = r.unit

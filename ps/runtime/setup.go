@@ -207,7 +207,7 @@ func (r *rank) makeSides() error {
 		if r.run.Lead != nil {
 			observer = r.run.Lead
 		}
-		if r.run.Reduce, err = allreduce.New(r.station, r.run.Worker, observer); err != nil {
+		if r.run.Reduce, err = allreduce.New(r.station, r.run.Worker, observer, r.digests); err != nil {
 			return err
 		}
 	}
@@ -219,7 +219,7 @@ func (r *rank) makeSides() error {
 }
 
 func (r *rank) serveOptions() serve.Options {
-	o := serve.Options{Start: r.run.From.Start(), Decided: r.o.Decided, Write: r.run.WriteInBackground}
+	o := serve.Options{Start: r.run.From.Start(), Decided: r.o.Decided, Write: r.run.WriteInBackground, Digests: r.digests}
 	if r.run.Lead != nil {
 		o.Observer = r.run.Lead
 	}

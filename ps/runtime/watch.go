@@ -18,6 +18,7 @@ func (r *rank) watch(stop <-chan struct{}) {
 	tick := time.NewTicker(station.BeatEvery)
 	defer tick.Stop()
 	last := time.Now()
+	r.tellIfDue(last)
 	for {
 		select {
 		case <-stop:
@@ -34,6 +35,7 @@ func (r *rank) watch(stop <-chan struct{}) {
 			}
 			last = now
 			r.station.Transport.Post(r.beat)
+			r.tellIfDue(now)
 		}
 	}
 }
@@ -199,16 +201,16 @@ func (r *rank) printState() {
 		r.station.Log.Warn("state: not training yet")
 		return
 	}
-	text := ""
-	add := func(s string) { text += "; " + s }
+	r.station.Log.Warn("state after " + r.station.Now().Round(time.Millisecond).String() + " of training: " + r.words())
+	var detail []any
 	if r.run.Server != nil {
-		add(r.run.Server.Text())
+		detail = append(detail, "server", r.run.Server.Text())
 	}
 	if r.run.Worker != nil {
-		add(r.run.Worker.Text())
+		detail = append(detail, "worker", r.run.Worker.Text())
 	}
 	if a := r.run.Reduce; a != nil {
-		add(a.Text())
+		detail = append(detail, "all_reduce", a.Text())
 	}
-	r.station.Log.Warn("state after " + r.station.Now().Round(time.Millisecond).String() + " of training" + text)
+	r.station.Log.Info("state of the nodes", detail...) // for who knows the code, in the log of this rank
 }

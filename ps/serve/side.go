@@ -12,6 +12,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/build"
 	"fluentps/ps/core"
+	"fluentps/ps/digest"
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
@@ -54,6 +55,7 @@ type Options struct {
 	Decided  core.Decided // told of the decisions of schemes; may be nil
 	Observer Observer     // nil except on rank 0
 	Write    station.FileWriter
+	Digests  *digest.Log // gets a checksum of each version; nil: none are kept
 }
 
 // Observer hears, on rank 0, what happens to the lead shard, which rank 0 owns.
@@ -285,6 +287,7 @@ func (s *Side) commit(e *core.Effect) {
 	st.coded.invalidate(e.Dst)
 	st.math.After(float64(e.Before) / float64(s.station.Config.Batch(s.station.Roles.Computes())))
 	st.math.Commit(b.F32(), st.bufs[e.Src].F32(), e.Clock, e.Scale, e.Weight)
+	s.o.Digests.Note(e.Iter, e.Shard, b.F32())
 	st.noteFoldsDone()
 	for _, seen := range st.seenVersions {
 		st.stale.Add(e.Iter - 1 - seen)

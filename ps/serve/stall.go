@@ -3,6 +3,8 @@ package serve
 import (
 	"fmt"
 	"time"
+
+	"fluentps/ps/status"
 )
 
 // explain names, for each shard that delays pulls, the workers at the smallest clock: the shard waits for them.
@@ -52,6 +54,18 @@ func (s *Side) WaitsFor() string {
 		return ""
 	}
 	return s.explain(s.station.Now() - s.lastInput)
+}
+
+// Status is what the server does now.
+func (s *Side) Status() *status.Server {
+	of := &status.Server{Name: fmt.Sprintf("s%d", s.node.Me()), Server: s.node.Me(), Done: s.done, SilentS: (s.station.Now() - s.lastInput).Seconds()}
+	for _, id := range s.node.Shards() {
+		of.Versions += s.node.Shard(id).Version
+		if slowest, clock := s.node.Slowest(id); len(slowest) > 0 {
+			of.Held = append(of.Held, status.Held{Shard: id, For: slowest, Iteration: clock})
+		}
+	}
+	return of
 }
 
 // Text describes the state of the server.

@@ -2,10 +2,12 @@ package train
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"fluentps/configs"
 	"fluentps/ps/core"
+	"fluentps/ps/status"
 )
 
 // waiting says whether the rank can compute nothing until another rank acts.
@@ -84,6 +86,54 @@ func (w *Side) WaitsFor() string {
 		return ""
 	}
 	return w.explainWait(w.station.Transport.Now() - max(w.idle.from, w.station.Began))
+}
+
+// Status is what the worker does now.
+func (w *Side) Status() *status.Worker {
+	r := w.station
+	of := &status.Worker{Name: fmt.Sprintf("w%d", w.me), Iteration: w.iter(), Doing: status.Computes}
+	if w.member != nil {
+		of.Name = r.Roles.Name(r.Me)
+	}
+	switch {
+	case w.done:
+		of.Doing = status.IsDone
+	case w.waiting():
+		of.Doing, of.ForS = status.Waits, (r.Transport.Now() - max(w.idle.from, r.Began)).Seconds()
+		w.addWaits(of)
+	case w.node != nil && w.node.State() == core.Pushing:
+		of.Doing = status.Pushes
+	}
+	return of
+}
+
+// addWaits adds what the worker waits for.
+func (w *Side) addWaits(of *status.Worker) {
+	r := w.station
+	add := func(text string) {
+		if text = strings.TrimPrefix(text, "; "); text != "" {
+			of.Others = append(of.Others, text)
+		}
+	}
+	if w.member != nil {
+		add("its leader, " + r.Roles.Name(w.member.leader))
+		return
+	}
+	if w.leader != nil {
+		add(w.leader.explain())
+	}
+	add(w.dealing.explain())
+	for _, m := range w.node.Ungranted() {
+		add(fmt.Sprintf("its turn to push to s%d", m))
+	}
+	if w.node.AtBarrier() {
+		add("the other workers at the barrier of rank 0")
+	}
+	add(w.node.Tasks())
+	for _, id := range w.node.Missing() {
+		sh := &r.Plan.Shards[id]
+		of.Shards = append(of.Shards, status.Shard{Shard: id, Scheme: r.Config.Sync[sh.Rule].Schemes(), Server: sh.Server})
+	}
 }
 
 // Text describes the state of the worker.

@@ -1,0 +1,120 @@
+package status
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"fluentps/ps/checkpoint"
+	"fluentps/ps/durable"
+	"fluentps/ps/metrics"
+)
+
+// Run is the picture of a run, from the files in its folder.
+type Run struct {
+	Dir        string     `json:"dir"`
+	Name       string     `json:"name"`
+	Mode       string     `json:"mode"` // mpi or local
+	Started    string     `json:"started"`
+	Now        time.Time  `json:"now"`
+	Ended      string     `json:"ended"`                // finished of summary.json; "": there is no summary
+	Checkpoint string     `json:"checkpoint,omitempty"` // the newest one; "": none
+	SavedAt    *time.Time `json:"saved_at,omitempty"`   // when that checkpoint was finished
+	Size       int        `json:"size"`                 // number of ranks
+	Ranks      []Rank     `json:"ranks"`                // those that can be read, ascending
+	Damaged    []string   `json:"damaged,omitempty"`    // files that cannot be read, and why
+
+	servers map[int32]map[int32]served // by server and shard, made when it is first needed
+}
+
+// rereads is how often a file that is half written is read again.
+const rereads = 5
+
+// Read reads the folder of a run. A folder of runs stands for its newest one, if it has a link to it.
+func Read(dir string, now time.Time) (*Run, error) {
+	if !metrics.IsRunFolder(dir) {
+		newest, err := os.Readlink(filepath.Join(dir, "latest"))
+		if err != nil || !metrics.IsRunFolder(filepath.Join(dir, newest)) {
+			return nil, fmt.Errorf("%s is not the folder of a run: it has neither run.json nor run.lock; name the folder that run printed as \"Run folder\"", dir)
+		}
+		dir = filepath.Join(dir, newest)
+	}
+	r := &Run{Dir: dir, Now: now}
+	var info struct {
+		Mode, Started string
+		Ranks         []struct{ Rank int }
+	}
+	if err := readJSON(filepath.Join(dir, "run.json"), &info); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.Damaged = append(r.Damaged, err.Error())
+	}
+	r.Mode, r.Started, r.Size = info.Mode, info.Started, len(info.Ranks)
+	var s struct{ Name, Finished string }
+	if err := readJSON(filepath.Join(dir, metrics.SummaryName), &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.Damaged = append(r.Damaged, err.Error())
+	}
+	r.Name, r.Ended = s.Name, s.Finished
+	r.readRanks()
+	return r, r.readCheckpoints()
+}
+
+func (r *Run) readCheckpoints() error {
+	all, err := checkpoint.List(filepath.Join(r.Dir, checkpoint.Folder))
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	r.Checkpoint = filepath.Base(all[0])
+	if info, err := os.Stat(all[0]); err == nil {
+		at := info.ModTime()
+		r.SavedAt = &at
+	}
+	return nil
+}
+
+func (r *Run) readRanks() {
+	entries, err := os.ReadDir(filepath.Join(r.Dir, "logs"))
+	if err != nil {
+		r.Damaged = append(r.Damaged, err.Error())
+		return
+	}
+	for _, e := range entries {
+		if !isFile(e.Name()) {
+			continue
+		}
+		var rank Rank
+		err := readJSON(filepath.Join(r.Dir, "logs", e.Name()), &rank)
+		for range rereads {
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+			err = readJSON(filepath.Join(r.Dir, "logs", e.Name()), &rank)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err == nil && FileName(rank.Rank) != filepath.Join("logs", e.Name()):
+			r.Damaged = append(r.Damaged, fmt.Sprintf("%s: it says that it is of rank %d", e.Name(), rank.Rank))
+		case err != nil:
+			r.Damaged = append(r.Damaged, err.Error())
+		default:
+			r.Ranks = append(r.Ranks, rank)
+		}
+	}
+	slices.SortFunc(r.Ranks, func(a, b Rank) int { return a.Rank - b.Rank })
+	r.Size = max(r.Size, len(r.Ranks))
+}
+
+func readJSON(path string, into any) error {
+	data, err := durable.ReadFile(path, fileMax)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
