@@ -36,10 +36,11 @@ type report struct {
 	Shared int64
 	Drift  time.Duration // of the rank's clock against rank 0's since the start
 	CPU    time.Duration // user and system time of the rank's process while it trained
+	Peak   int64         // the most memory of the rank's process at once, in bytes; 0: not known
 }
 
 func (r *Run) report() report {
-	rep := report{Sent: r.station.Net.Traffic.Sent, Cross: r.station.Net.Traffic.Between, Recv: r.station.Net.Traffic.Received, Shared: r.station.Net.Traffic.Shared, CPU: r.CPUEnd - r.CPUStart}
+	rep := report{Sent: r.station.Net.Traffic.Sent, Cross: r.station.Net.Traffic.Between, Recv: r.station.Net.Traffic.Received, Shared: r.station.Net.Traffic.Shared, CPU: r.CPUEnd - r.CPUStart, Peak: processPeak()}
 	if r.Server != nil {
 		rep.Server = r.Server.Report()
 	}
@@ -247,7 +248,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		Name: r.station.Config.Name, Mode: r.o.Mode, Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
 		Iterations: l.iteration(), Updates: l.counts.version, Samples: l.counts.samples, TrainLoss: l.counts.epoch.Value(), Seed: r.station.Config.Seed,
 		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
-		CPUS: metrics.Some(r.cpuTime(reports).Seconds()),
+		CPUS: metrics.Some(r.cpuTime(reports).Seconds()), Memory: r.memory(reports),
 		Work: r.station.Config.WorkText(), Local: r.station.Config.Local.Text(),
 		Payload:          r.station.Config.Payload.Summary(),
 		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.station.Plan.Shards)),

@@ -1,6 +1,8 @@
 package coordinate
 
 import (
+	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
 	"fluentps/ps/resume"
+	"fluentps/ps/shard"
 	"fluentps/ps/station"
 )
 
@@ -49,6 +52,28 @@ func TestCPUTimeOfProcesses(t *testing.T) {
 	if got := r.cpuTime(reports); got != 125 {
 		t.Errorf("%d, want 5 + 20 + 100", got)
 	}
+}
+
+// The peak is that of one process; a rank that does not know its own leaves all unknown. This process knows its own: at least what it has touched.
+func TestMemoryOfProcesses(t *testing.T) {
+	r := &Run{station: &station.Station{Hosts: []string{"a", "a", "b", "a"}, Roles: shard.Roles{Servers: []int{0}, Workers: []int{1, 2, 3}}}, PIDs: []int{7, 7, 7, 8}}
+	reports := []report{{Peak: 4}, {Peak: 4}, {Peak: 9}, {Peak: 9}}
+	want := &metrics.Memory{PeakBytesMax: 9, Rank: 2, Role: "w1", Host: "b", Processes: 3, PeakBytes: []int64{4, 4, 9, 9}}
+	if got := r.memory(reports); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	reports[3].Peak = 0
+	if got := r.memory(reports); got != nil {
+		t.Errorf("%+v without the peak of a rank", got)
+	}
+	touched := make([]byte, 64<<20)
+	for i := 0; i < len(touched); i += 4096 {
+		touched[i] = 1
+	}
+	if peak := processPeak(); peak < int64(len(touched)) {
+		t.Errorf("a peak of %d bytes, after %d were touched", peak, len(touched))
+	}
+	runtime.KeepAlive(touched)
 }
 
 func TestWarningAboutDifferentKernels(t *testing.T) {

@@ -68,6 +68,7 @@ type Summary struct {
 	TrainS            Float                `json:"train_s"`             // from the first iteration to the last
 	EvalS             Float                `json:"eval_s"`              // evaluation, during or after training
 	CPUS              *Float               `json:"cpu_s"`               // user and system time of all processes while they trained
+	Memory            *Memory              `json:"memory,omitempty"`    // of the processes; absent where the system does not tell
 	SamplesPerS       Float                `json:"samples_per_s"`
 	TrainLoss         *Float               `json:"train_loss"`
 	TestLoss          *Float               `json:"test_loss"`
@@ -95,6 +96,17 @@ type Summary struct {
 	PerRole           map[string]RoleTimes `json:"per_role"`          // by RoleWorker, RoleServer
 	Changes           []Change             `json:"changes,omitempty"` // of schemes, where a rule waits for stragglers; other changes are in the configuration
 	Evaluations       []Evaluation         `json:"evaluations"`
+}
+
+// Memory is the most memory that processes had at once, from their start to the end of training: their resident set, with the shared memory that they
+// have touched, without the memory of GPUs. Ranks that are goroutines of one process have the peak of that process.
+type Memory struct {
+	PeakBytesMax int64   `json:"peak_bytes_max"` // the largest one
+	Rank         int     `json:"rank"`           // the first rank that has it
+	Role         string  `json:"role"`
+	Host         string  `json:"host"`
+	Processes    int     `json:"processes"`
+	PeakBytes    []int64 `json:"peak_bytes"` // by rank
 }
 
 // Change says that the shards of a rule changed their scheme, because of what happened while training ran.

@@ -23,6 +23,7 @@ func sample() *Summary {
 	s := &Summary{
 		Name: "fashion-mlp-mixed", Finished: FinishedOK, Mode: "mpi", Servers: 2, Workers: 4, Iterations: 3850, Samples: 987200,
 		WallS: 85.25, SetupS: 1.5, TrainS: 80, EvalS: 2.5, SamplesPerS: 12340,
+		Memory:    &Memory{PeakBytesMax: 231 << 20, Rank: 3, Role: "w1", Host: "n2", Processes: 6, PeakBytes: []int64{1 << 20, 2, 3, 231 << 20, 5, 6}},
 		TrainLoss: Some(0.30125), TestLoss: Some(0.36), TestAccuracy: Some(0.9012), Target: Some(0.9), TargetReachedS: Some(81.2),
 		Seed: 7, ParametersSHA256: strings.Repeat("ab", 32), MaxLead: 3, BytesSent: 5 << 30, BytesReceived: 4 << 20,
 		PerShard: []ShardSummary{

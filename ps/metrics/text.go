@@ -97,6 +97,13 @@ func headText(s *Summary, width int) string {
 	if more := len(s.Changes) - changesMax; more > 0 {
 		line("scheme", "and %s more, in %s", Count(more, "change"), SummaryName)
 	}
+	if m := s.Memory; m != nil {
+		of := fmt.Sprintf(" in %s of %s", m.Role, m.Host)
+		if m.Processes == 1 {
+			of = ", all ranks together"
+		}
+		line("memory", "at most %s%s", Size(m.PeakBytesMax), of)
+	}
 	traffic := fmt.Sprintf("sent %s, received %s", Size(s.BytesSent), Size(s.BytesReceived))
 	if n := s.BytesBetween; n != nil {
 		traffic += ", between hosts " + Size(*n)
