@@ -19,6 +19,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/metrics"
+	"fluentps/ps/references"
 	"fluentps/ps/resume"
 	ps "fluentps/ps/runtime"
 	"fluentps/slurm"
@@ -220,7 +221,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	if err := j.cfg.Resolved(&resolved, j.origins); err != nil {
 		return o, err
 	}
-	o.Lead.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String())}
+	o.Lead.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String()), "references.bib": []byte(references.Text(j.cfg))}
 	o.Lead.RunInfo = j.runInfo(host, mpiText)
 	j.echo(o.Hash, mpiText)
 	return o, nil

@@ -10,6 +10,7 @@ var adaComm = PeriodEntry{
 	Name:   "adacomm",
 	Rule:   "at first local.steps steps; after each interval exchanges local.steps * sqrt(loss / first loss), rounded up, or half as many as before if that is no fewer",
 	Source: "AdaComm (Wang and Joshi, MLSys 2019), abstract and recollection [A, M]: reconstructed; its interval is a time, ours counts exchanges, so that runs repeat",
+	Papers: []string{"wang2019adaptive"},
 	make:   func(s Spec, _ Env) period { return &adaptive{base: s.Steps, interval: s.Period.Interval, now: s.Steps} },
 }
 

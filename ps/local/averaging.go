@@ -5,6 +5,7 @@ var averaging = Entry{
 	Name: "averaging", Periods: true,
 	Rule:     "each worker takes some steps from the servers' parameters, which then become the mean of what the workers came to, weighted by samples",
 	Source:   "DL4J's distributed training, part 1 [P]; McMahan et al., AISTATS 2017",
+	Papers:   []string{"mcmahan2017communication"},
 	Defaults: map[string]string{"local.steps": "10"},
 	make:     func(s Spec, e Env) Policy { return &rounds{periodOf(s, e)} },
 }

@@ -7,6 +7,7 @@ var postLocal = Entry{
 	Name: "post_local", Periods: true, Varies: func(*Spec) bool { return true },
 	Rule:     "every step is an exchange up to local.switch; then as averaging. With sgd, momentum and nesterov the first phase averages gradients; adam's states differ between workers",
 	Source:   "Lin et al., ICLR 2020, and PyTorch's post_localSGD [Q]",
+	Papers:   []string{"lin2020dont"},
 	Defaults: map[string]string{"local.steps": "4"},
 	make:     func(s Spec, e Env) Policy { return &afterSwitch{periodOf(s, e), s.Switch} },
 }

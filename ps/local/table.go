@@ -25,6 +25,8 @@ type Entry struct {
 	Name   string
 	Rule   string
 	Source string // with the evidence tag of the notes
+	// Papers are keys of ps/references.
+	Papers []string
 	Take   Take
 	// Late says that a worker takes the answers over at the end of a round, after it has made its push.
 	Late  bool
@@ -106,6 +108,7 @@ type PeriodEntry struct {
 	Name   string
 	Rule   string
 	Source string
+	Papers []string // as in Entry
 	// Votes says that workers decide together when a round ends, so that all must be in the same round.
 	Votes bool
 	// Endless says that a round may take all steps that the budget leaves.
