@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"fluentps/comm/wire"
@@ -218,7 +219,8 @@ func (l *Lead) Tick() { l.checkpoints.snapshots.tick() }
 
 // writeRest writes the record of what has happened since the last one, at the end of training.
 func (l *Lead) writeRest(now time.Duration) {
-	if l.window.samples > 0 && l.counts.version > 0 {
+	isStale := slices.ContainsFunc(l.window.stale, func(h metrics.Hist) bool { return h.N() > 0 })
+	if (l.window.samples > 0 || isStale) && l.counts.version > 0 {
 		l.write(l.record(now))
 	}
 }

@@ -144,13 +144,13 @@ func TestTheStateIsPrinted(t *testing.T) {
 		rank int
 		says string
 	}{
-		{nil, 0, "; s0 here="},
-		{nil, 4, "; w2 "},
-		{[]string{"cluster.placement=colocate"}, 1, "; s1 here="},
-		{[]string{"cluster.placement=colocate"}, 1, "; w1 "},
-		{[]string{"cluster={servers: 1, hierarchy: node}"}, 1, "; team iter="},
-		{[]string{"cluster={servers: 1, hierarchy: node}"}, 2, "; member iter="},
-		{[]string{"baseline=allreduce"}, 3, "; allreduce version="},
+		{nil, 0, ": s0 (holds back pulls of shard|has answered every pull)"},
+		{nil, 4, ": w2 (computes|pushes|has waited)"},
+		{[]string{"cluster.placement=colocate"}, 1, "; s1 (holds back pulls of shard|has answered every pull)"},
+		{[]string{"cluster.placement=colocate"}, 1, ": w1 (computes|pushes|has waited)"},
+		{[]string{"cluster={servers: 1, hierarchy: node}"}, 1, ": w0 (computes|pushes|has waited .* for its member w0.[123])"},
+		{[]string{"cluster={servers: 1, hierarchy: node}"}, 2, ": w0.1 (computes iteration|has waited .* for its leader, w0)"},
+		{[]string{"baseline=allreduce"}, 3, ": w3 (computes iteration|has waited .* for the other ranks in the all-reduce)"},
 	} {
 		signals, looks := [6]chan string{}, new(atomic.Int32)
 		for i := range signals {

@@ -107,7 +107,7 @@ func (r *Rank) words(of func(server, shard int32) string) string {
 	if r.Worker != nil {
 		all = append(all, r.Worker.words(of))
 	}
-	if r.Server != nil && (r.Worker == nil || len(r.Server.Held) > 0) {
+	if r.Server != nil {
 		all = append(all, r.Server.words())
 	}
 	if len(all) == 0 {
