@@ -54,7 +54,7 @@ func Calibrate(r Recording, others ...Recording) (*Calibration, error) {
 	if err := cmp.Or(r.CheckSummary(), r.CheckConsistency()); err != nil {
 		return nil, err
 	}
-	runs := [][]straggler.Trace{r.traces()}
+	runs := [][]straggler.Trace{r.Traces()}
 	for i := range others {
 		o := &others[i]
 		if err := cmp.Or(o.CheckSummary(), o.CheckConsistency()); err != nil {
@@ -63,7 +63,7 @@ func Calibrate(r Recording, others ...Recording) (*Calibration, error) {
 		if len(o.Iterations) != len(r.Iterations) {
 			return nil, fmt.Errorf("%s has the iterations of %d workers, %s those of %d; take runs of the same workers", o.Path, len(o.Iterations), r.Path, len(r.Iterations))
 		}
-		runs = append(runs, o.traces())
+		runs = append(runs, o.Traces())
 	}
 	c := &Calibration{Path: r.Path}
 	c.Iterations, c.Measured = r.window()

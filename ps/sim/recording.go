@@ -100,8 +100,8 @@ func (r *Recording) refuseFold(n int, measured time.Duration) error {
 	return nil
 }
 
-// traces are the computing times of the workers. A recording of an earlier version does not tell its batches, but its configuration does.
-func (r *Recording) traces() []straggler.Trace {
+// Traces are the computing times of the workers. A recording of an earlier version does not tell its batches, but its configuration does.
+func (r *Recording) Traces() []straggler.Trace {
 	all := metrics.Traces(r.Iterations)
 	for w, of := range all {
 		for i := range of {
