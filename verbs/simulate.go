@@ -217,7 +217,7 @@ func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Re
 		}
 		for _, sink := range in.cfg.Metrics.Sinks {
 			if in.cfg.Simulate.Gradients {
-				f, err := simulatedRecords(sink, res.Records)
+				f, err := simulatedRecords(sink, in.cfg.Name, res.Records)
 				if err != nil {
 					return err
 				}
@@ -260,11 +260,18 @@ type file struct {
 }
 
 // simulatedRecords is the file of one sink. It is not named like the metrics file of a run, because its times are virtual.
-func simulatedRecords(sink string, records []metrics.Record) (file, error) {
+func simulatedRecords(sink, run string, records []metrics.Record) (file, error) {
 	var b bytes.Buffer
-	s := metrics.JSONL(&b)
-	if sink == "csv" {
+	s, name := metrics.JSONL(&b), "simulated."+sink
+	switch sink {
+	case "csv":
 		s = metrics.CSV(&b, 0)
+	case "tensorboard":
+		name = "simulated." + metrics.EventsName(time.Unix(0, 0))
+		s = metrics.Events(&b, time.Unix(0, 0))
+	case "openmetrics":
+		name = "simulated.prom"
+		s = metrics.OpenMetrics(func(text []byte) error { b.Reset(); _, err := b.Write(text); return err }, metrics.Subject{Run: run})
 	}
 	for _, r := range records {
 		if err := s.Record(r); err != nil {
@@ -274,7 +281,7 @@ func simulatedRecords(sink string, records []metrics.Record) (file, error) {
 	if err := s.Close(); err != nil { // Close writes the header even if there is no record
 		return file{}, err
 	}
-	return file{"simulated." + sink, b.Bytes()}, nil
+	return file{name, b.Bytes()}, nil
 }
 
 // shorthands are the settings of the flags that stand for one setting each. They overrule --set.

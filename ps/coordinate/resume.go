@@ -3,6 +3,7 @@ package coordinate
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"fluentps/ps/metrics"
 	"fluentps/ps/resume"
@@ -62,13 +63,25 @@ func (l *Lead) resume(q *resume.Origin) {
 
 // openSinks opens the metrics files: new ones, or those of the run that is resumed.
 func (r *Run) openSinks() (metrics.Sink, error) {
+	names, of := r.station.Config.Metrics.Sinks, r.subject(time.Now())
 	switch {
 	case r.From != nil:
-		return r.Folder.ResumeSinks(r.station.Config.Metrics.Sinks, r.From.State.Sinks, len(r.station.Config.Sync))
+		of.Began, of.Start = of.Now.Add(-r.From.State.Trained), r.From.Manifest.Iteration
+		return r.Folder.ResumeSinks(names, r.From.State.Sinks, of)
 	case r.Search.Again:
-		return r.Folder.ResumeSinks(r.station.Config.Metrics.Sinks, nil, len(r.station.Config.Sync))
+		return r.Folder.ResumeSinks(names, nil, of)
 	}
-	return r.Folder.OpenSinks(r.station.Config.Metrics.Sinks, len(r.station.Config.Sync))
+	return r.Folder.OpenSinks(names, of)
+}
+
+// subject says what the records of this run are of.
+func (r *Run) subject(now time.Time) metrics.Subject {
+	of := metrics.Subject{Run: r.station.Config.Name, Began: now, Now: now}
+	for i := range r.station.Config.Sync {
+		rule := &r.station.Config.Sync[i]
+		of.Rules = append(of.Rules, metrics.Rule{Match: rule.Match, Scheme: rule.Schemes()})
+	}
+	return of
 }
 
 // keptIterations returns the rows of iterations.csv before the checkpoint, and warns of iterations that have none.

@@ -207,9 +207,9 @@ func TestLinksInARunFolderAreNotFollowed(t *testing.T) {
 	}
 	link := "is a symbolic link"
 	errs := map[string]error{"": f.Write("summary.json", []byte("{}"))}
-	_, errs["file exists"] = f.OpenSinks(sinkNames, 1)
+	_, errs["file exists"] = f.OpenSinks(sinkNames, subject(1))
 	_, errs[link] = f.OpenLog(0)
-	_, resumed := f.ResumeSinks(sinkNames, map[string]int64{"csv": 3}, 1)
+	_, resumed := f.ResumeSinks(sinkNames, map[string]int64{"csv": 3}, subject(1))
 	_, _, kept := f.KeptIterations([]int64{3})
 	i, err := f.CreateIterations()
 	if err == nil {

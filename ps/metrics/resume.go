@@ -58,8 +58,14 @@ func sinkName(name string) string { return "metrics." + name }
 func (f *RunFolder) SinkSizes(names []string) map[string]int64 {
 	sizes := map[string]int64{}
 	for _, name := range names {
-		if info, err := f.Lstat(sinkName(name)); err == nil {
-			sizes[name] = info.Size()
+		switch name {
+		case sinkTensorBoard:
+			sizes[name] = f.eventsSize()
+		case sinkOpenMetrics: // it has no past
+		default:
+			if info, err := f.Lstat(sinkName(name)); err == nil {
+				sizes[name] = info.Size()
+			}
 		}
 	}
 	return sizes
@@ -67,10 +73,10 @@ func (f *RunFolder) SinkSizes(names []string) map[string]int64 {
 
 // ResumeSinks is OpenSinks for a run that resumes. An existing file is cut off at the size that it had at the checkpoint, and
 // appended to. A file that lost its end in a crash is cut off after its last whole line. A table keeps its columns.
-func (f *RunFolder) ResumeSinks(names []string, sizes map[string]int64, rules int) (Sink, error) {
+func (f *RunFolder) ResumeSinks(names []string, sizes map[string]int64, of Subject) (Sink, error) {
 	var all sinks
 	for _, name := range names {
-		s, err := f.resumeSink(name, sizes[name], rules)
+		s, err := f.resumeSink(name, sizes[name], of)
 		if err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
@@ -79,9 +85,14 @@ func (f *RunFolder) ResumeSinks(names []string, sizes map[string]int64, rules in
 	return all, nil
 }
 
-func (f *RunFolder) resumeSink(name string, size int64, rules int) (Sink, error) {
-	if !slices.Contains(sinkNames, name) {
+func (f *RunFolder) resumeSink(name string, size int64, of Subject) (Sink, error) {
+	switch {
+	case !slices.Contains(sinkNames, name):
 		return nil, unknownSink(name)
+	case name == sinkTensorBoard:
+		return f.resumeEvents(size, of)
+	case name == sinkOpenMetrics:
+		return f.openOpenMetrics(of), nil
 	}
 	file, err := f.Append(sinkName(name))
 	if err != nil {
@@ -94,10 +105,10 @@ func (f *RunFolder) resumeSink(name string, size int64, rules int) (Sink, error)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("metrics: resume sink: %w", err), file.Close())
 	}
-	if name == "jsonl" {
+	if name == sinkJSONL {
 		return JSONL(file), nil
 	}
-	s := &csv{lines: lines{w: file}, names: ColumnNames(rules)}
+	s := &csv{lines: lines{w: file}, names: ColumnNames(len(of.Rules))}
 	if end == 0 {
 		return s, nil
 	}

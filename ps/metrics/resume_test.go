@@ -21,7 +21,7 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 		}
 	}
 	names := []string{"jsonl", "csv"}
-	s, err := At(dir).OpenSinks(names, 1)
+	s, err := At(dir).OpenSinks(names, subject(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 		sizes map[string]int64
 		want  int // records, with the one that is added
 	}{{sizes, 3}, {map[string]int64{"jsonl": sizes["jsonl"] - 1, "csv": sizes["csv"] - 1}, 2}, {nil, 1}} {
-		s, err := At(dir).ResumeSinks(names, c.sizes, 1)
+		s, err := At(dir).ResumeSinks(names, c.sizes, subject(1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 			t.Errorf("after a cut at %v: %q and %q", c.sizes, j, v)
 		}
 	}
-	if s, err := At(t.TempDir()).ResumeSinks(names, sizes, 1); err != nil || s.Close() != nil {
+	if s, err := At(t.TempDir()).ResumeSinks(names, sizes, subject(1)); err != nil || s.Close() != nil {
 		t.Errorf("without files: %v", err)
 	}
 }
@@ -73,7 +73,7 @@ func TestHugeSinksAreCutOffInLittleMemory(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		s, err := At(dir).ResumeSinks([]string{name}, map[string]int64{name: 1 << 40}, 1)
+		s, err := At(dir).ResumeSinks([]string{name}, map[string]int64{name: 1 << 40}, subject(1))
 		runtime.ReadMemStats(&after)
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestATableWithoutAHeaderIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "metrics.csv"), []byte(strings.Repeat("a", headMax)+"\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := At(dir).ResumeSinks([]string{"csv"}, map[string]int64{"csv": headMax + 1}, 1); err == nil || !strings.Contains(err.Error(), "metrics.csv: line 1 has more than 1048576 bytes") {
+	if _, err := At(dir).ResumeSinks([]string{"csv"}, map[string]int64{"csv": headMax + 1}, subject(1)); err == nil || !strings.Contains(err.Error(), "metrics.csv: line 1 has more than 1048576 bytes") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestATableKeepsItsColumns(t *testing.T) {
 	if err := os.WriteFile(path, []byte(before), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	s, err := At(dir).ResumeSinks([]string{"csv"}, map[string]int64{"csv": int64(len(before))}, 2)
+	s, err := At(dir).ResumeSinks([]string{"csv"}, map[string]int64{"csv": int64(len(before))}, subject(2))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,28 +12,49 @@ import (
 	"time"
 )
 
-// Sink writes the records of a run. Every record is one Write of one whole line and nothing is buffered, so neither a killed job
-// nor a full disk leaves a torn line. A record that cannot be written is left out, and the next one may be written. Close closes
+// Sink writes the records of a run. Every record is one Write of one whole line or event, or a new file, and nothing is buffered. So
+// neither a killed job nor a full disk leaves a torn line. A record that cannot be written is left out, and the next one may be written. Close closes
 // the writer if it is an io.Closer. A Sink belongs to one goroutine at a time.
 type Sink interface {
 	Record(Record) error
 	Close() error
 }
 
-var sinkNames = []string{"jsonl", "csv"}
+// The names of the sinks.
+const (
+	sinkJSONL       = "jsonl"
+	sinkCSV         = "csv"
+	sinkTensorBoard = "tensorboard"
+	sinkOpenMetrics = "openmetrics"
+)
+
+var sinkNames = []string{sinkJSONL, sinkCSV, sinkTensorBoard, sinkOpenMetrics}
 
 // SinkNames lists what OpenSinks knows.
 func SinkNames() []string { return slices.Clone(sinkNames) }
 
 // Spec says where records go and how often a line is printed.
 type Spec struct {
-	Sinks    []string      `yaml:"sinks" values:"@sinks" doc:"forms of the metrics file"`
+	Sinks    []string      `yaml:"sinks" values:"@sinks" doc:"forms of the metrics"`
 	Digests  int64         `yaml:"digests" min:"0" doc:"versions of a shard between two checksums of its parameters in logs/rank-*.digests, which fluentps verify compares; 0: none"`
 	Interval time.Duration `yaml:"interval" min:"0.1" doc:"longest time between two rows of the metrics files, and between two progress lines; both come more often at first"`
 }
 
-// Defaults writes both forms.
-func Defaults() Spec { return Spec{Sinks: SinkNames(), Interval: 30 * time.Second} }
+// Defaults writes the two forms that need no other program.
+func Defaults() Spec { return Spec{Sinks: []string{sinkJSONL, sinkCSV}, Interval: 30 * time.Second} }
+
+// Subject says what the records are of.
+type Subject struct {
+	Run   string // name of the run
+	Rules []Rule // of sync, in order
+	// Began is when training began, had it gone on without a pause: At of the records counts from here.
+	Began time.Time
+	Now   time.Time
+	Start int64 // the iteration at which this part of the run begins
+}
+
+// Rule names a rule of sync.
+type Rule struct{ Match, Scheme string }
 
 // JSONL writes one JSON object per record. Absent values are left out; values that are not finite are null.
 func JSONL(w io.Writer) Sink { return &jsonl{lines{w: w}} }
@@ -44,10 +65,10 @@ func CSV(w io.Writer, rules int) Sink { return &csv{lines: lines{w: w}, names: C
 
 // OpenSinks creates metrics.jsonl, metrics.csv, ... in the folder for the named sinks, and returns one Sink that writes to all of
 // them. An unknown name and an existing file are errors.
-func (f *RunFolder) OpenSinks(names []string, rules int) (Sink, error) {
+func (f *RunFolder) OpenSinks(names []string, of Subject) (Sink, error) {
 	var all sinks
 	for _, name := range names {
-		s, err := f.openSink(name, rules)
+		s, err := f.openSink(name, of)
 		if err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
@@ -60,13 +81,17 @@ func unknownSink(name string) error {
 	return fmt.Errorf("metrics: sink %q is not known; use some of %s", name, strings.Join(sinkNames, ", "))
 }
 
-func (f *RunFolder) openSink(name string, rules int) (Sink, error) {
+func (f *RunFolder) openSink(name string, of Subject) (Sink, error) {
 	var sink func(io.Writer) Sink
 	switch name {
-	case "jsonl":
+	case sinkJSONL:
 		sink = JSONL
-	case "csv":
-		sink = func(w io.Writer) Sink { return CSV(w, rules) }
+	case sinkCSV:
+		sink = func(w io.Writer) Sink { return CSV(w, len(of.Rules)) }
+	case sinkTensorBoard:
+		return f.openEvents(of.Began)
+	case sinkOpenMetrics:
+		return f.openOpenMetrics(of), nil
 	default:
 		return nil, unknownSink(name)
 	}
@@ -190,8 +215,8 @@ func (s *csv) head() error {
 // Close writes the header even if there was no record, so that readers find the columns.
 func (s *csv) Close() error { return errors.Join(s.head(), s.lines.Close()) }
 
-// fixedCells is the number of columns that every record has.
-const fixedCells = 4
+// fixedCells is the number of columns that every record has, and iterationCell one of them.
+const fixedCells, iterationCell = 4, 1
 
 // cell returns the value of column c of ColumnNames, and whether there is one. Column -1 has none.
 func (r *Record) cell(c int) (float64, bool) {

@@ -151,7 +151,7 @@ func TestCSVOfNoRecordsHasAHeader(t *testing.T) {
 
 func TestOpenSinks(t *testing.T) {
 	dir := t.TempDir()
-	s, err := At(dir).OpenSinks(sinkNames, 1)
+	s, err := At(dir).OpenSinks(sinkNames, subject(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,10 +171,10 @@ func TestOpenSinks(t *testing.T) {
 	if err := s.Record(records()[0]); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("Record after Close: %v, want fs.ErrClosed", err)
 	}
-	if _, err := At(dir).OpenSinks([]string{"csv"}, 1); !errors.Is(err, fs.ErrExist) {
+	if _, err := At(dir).OpenSinks([]string{"csv"}, subject(1)); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second OpenSinks: %v, want fs.ErrExist", err)
 	}
-	if _, err := At(dir).OpenSinks([]string{"tsv"}, 1); err == nil || !strings.Contains(err.Error(), `sink "tsv" is not known; use some of jsonl, csv`) {
+	if _, err := At(dir).OpenSinks([]string{"tsv"}, subject(1)); err == nil || !strings.Contains(err.Error(), `sink "tsv" is not known; use some of jsonl, csv`) {
 		t.Errorf("unknown sink: %v", err)
 	}
 }
