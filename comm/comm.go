@@ -115,6 +115,12 @@ type Transport interface {
 	Close() error   // orderly end; every rank calls it; no operation may be in flight. After ErrStuck, leave by Abort
 }
 
+// Clocked is a Transport whose hosts have clocks of their own.
+type Clocked interface {
+	// ClockError bounds the error of Now against rank 0's, as measured last; 0: the ranks share a clock.
+	ClockError() time.Duration
+}
+
 var (
 	ErrTruncated = errors.New("comm: message longer than the receive buffer")
 	ErrCancelled = errors.New("comm: receive cancelled")

@@ -44,6 +44,7 @@ func runCommand() *cli.Command {
 			&cli.StringFlag{Name: "max-time", Usage: "stop `TIME` after the start, as in 3h50m, with a checkpoint and exit code 75; auto: shortly before the end of the Slurm job"},
 			&cli.IntFlag{Name: "restarts", Usage: "start the launcher given after --, and if the job dies, restart it at most `K` times from the newest checkpoint"},
 			&cli.StringFlag{Name: "hosts", Usage: "with --restarts: `NAME:RANKS,...` to fill in {ranks}, {hosts}, {names}, {nodes} in the launcher's arguments; a restart leaves out hosts that do not answer"},
+			traceFlag(),
 			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "lowest `LEVEL` in the log files: debug, info, warn, error"},
 			&cli.BoolFlag{Name: "require", Usage: "exit with code 5 if train.stop.target was not reached"},
 			&cli.BoolFlag{Name: supervisedFlag, Usage: "exit with code 64 in place of 2", Hidden: true},
@@ -100,14 +101,14 @@ func runVerb(c *cli.Context) error {
 		if err := localUnderLauncher(n, os.Getenv); err != nil {
 			return err
 		}
-		j.input = readInput(c, file)
+		j.input = readInput(c, file, shorthands(c)...)
 		if err := j.problem(); err != nil {
 			return err
 		}
 		return j.local(n)
 	}
 	if !mpi.UnderLauncher(os.Getenv) || !withMPI() {
-		j.input = readInput(c, file)
+		j.input = readInput(c, file, shorthands(c)...)
 		if err := j.problem(); err != nil {
 			return err
 		}

@@ -287,7 +287,7 @@ func simulatedRecords(sink, run string, records []metrics.Record) (file, error) 
 // shorthands are the settings of the flags that stand for one setting each. They overrule --set.
 func shorthands(c *cli.Context) []string {
 	var set []string
-	for _, f := range []struct{ flag, key string }{{"workers", "simulate.workers"}, {"servers", "cluster.servers"}, {"seed", "seed"}, {"gradients", "simulate.gradients"}} {
+	for _, f := range []struct{ flag, key string }{{"workers", "simulate.workers"}, {"servers", "cluster.servers"}, {"seed", "seed"}, {"gradients", "simulate.gradients"}, {"trace", "metrics.trace"}} {
 		if c.IsSet(f.flag) {
 			set = append(set, fmt.Sprintf("%s=%v", f.key, c.Value(f.flag)))
 		}

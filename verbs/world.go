@@ -22,7 +22,7 @@ func (j *job) world(file string) error {
 			j.abort(t, crash(p))
 		}
 	}()
-	j.input = readInput(j.c, file)
+	j.input = readInput(j.c, file, shorthands(j.c)...)
 	o, err := j.options(t, "mpi", mpi.Library())
 	if err != nil { // the other ranks must not wait for this one
 		j.abort(t, err)

@@ -20,7 +20,11 @@ type clock struct { // the world's clock at base
 	start time.Duration // what the world's clock said then
 
 	offset int64 // ns to add to this host's clock to read rank 0's, as measured at the start
+	bound  int64 // ns of error that the last measurement may have
 }
+
+// ClockError implements comm.Clocked.
+func (t *transport) ClockError() time.Duration { return time.Duration(t.clock.bound) }
 
 func (c *clock) now() time.Duration { return c.start + time.Since(c.base) }
 
@@ -118,8 +122,12 @@ func (t *transport) clockOffset() (int64, error) {
 	if err := t.Drive(func() bool { return open == 0 }); err != nil {
 		return 0, err
 	}
+	t.clock.bound = (best + 1) / 2
 	if 2*max(offset, -offset) <= best {
 		offset = 0
+		if t.NodePeers()[0] == 0 { // ranks that share memory share the clock
+			t.clock.bound = 0
+		}
 	}
 	return offset, failed
 }

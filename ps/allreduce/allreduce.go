@@ -165,8 +165,10 @@ func (a *AllReduce) startSums() {
 		a.inFlight++
 		n := (b.Hi - b.Lo) * shard.ElemBytes
 		a.station.Net.Traffic.Sent += int64(n)
+		bucket, from := a.nextBucket-1, a.station.Net.Clock()
 		a.reducer.Iallreduce(a.grads, b.Lo*shard.ElemBytes, n, func(d comm.Done) {
 			a.inFlight--
+			a.worker.Timeline().Summed(a.version, bucket, from)
 			a.station.Net.Traffic.Received += int64(d.N)
 			if d.Err != nil {
 				a.station.Net.Fail(fmt.Errorf("allreduce: iteration %d: %w", a.version, d.Err))
@@ -193,7 +195,9 @@ func (a *AllReduce) commit() {
 		a.digests.Note(a.version, int32(id), params[sh.Lo:sh.Hi])
 	}
 	a.samples += a.batch
-	w.Stepped(r.Transport.Now() - now)
+	stepped := r.Transport.Now()
+	w.Stepped(stepped - now)
+	w.Timeline().OwnStep(a.version-1, now, stepped)
 	tail := sums[r.Plan.Arena:]
 	b := layout.BudgetOf(r.Config, r.Set.Train.Rows(), r.Roles)
 	a.ended = tail[tailStop] > 0 || b.Samples > 0 && a.samples >= b.Samples || b.Updates > 0 && a.version >= b.Updates

@@ -37,6 +37,8 @@ type report struct {
 	Drift  time.Duration // of the rank's clock against rank 0's since the start
 	CPU    time.Duration // user and system time of the rank's process while it trained
 	Peak   int64         // the most memory of the rank's process at once, in bytes; 0: not known
+
+	Timeline *timelineReport // nil: none was recorded
 }
 
 func (r *Run) report() report {
@@ -67,11 +69,18 @@ func (r *Run) Finish() (Result, error) {
 	if own.Drift, err = r.station.Transport.SyncClock(); err != nil {
 		return Result{}, err
 	}
+	if own.Timeline, err = r.endTimeline(own.Drift); err != nil {
+		r.station.Log.Warn("this rank's timeline is not all in its part", "error", err)
+	}
 	reports, err := link.Gather(r.station.Net, own)
 	if err != nil {
 		return Result{}, err
 	}
 	recorded, iterationsErr, err := r.iterations(reports)
+	if err != nil {
+		return Result{}, err
+	}
+	timelineErr, err := r.timeline(reports)
 	if err != nil {
 		return Result{}, err
 	}
@@ -95,7 +104,7 @@ func (r *Run) Finish() (Result, error) {
 	}
 	res := Result{}
 	if r.station.Me == 0 {
-		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from), errors.Join(iterationsErr, saveErr))
+		res, err = r.conclude(reports, c.Snapshots, sums, final, time.Since(from), errors.Join(iterationsErr, timelineErr, saveErr))
 		if err != nil {
 			r.station.Log.Error("some files were not written: " + err.Error())
 		}

@@ -19,6 +19,7 @@ import (
 	"fluentps/ps/resume"
 	"fluentps/ps/serve"
 	"fluentps/ps/station"
+	"fluentps/ps/timeline"
 	"fluentps/ps/train"
 )
 
@@ -41,6 +42,8 @@ type Run struct {
 	Reduce    *allreduce.AllReduce // nil unless baseline: allreduce
 	Scheduler *core.Scheduler      // rank 0 only, with baseline: pslite
 	releases  []core.Effect        // scratch for Scheduler
+
+	Timeline *timeline.Recording // nil: none is recorded
 
 	Halted         atomic.Bool // a signal asked to stop; an evaluation reads this on another goroutine
 	SkipCheckpoint atomic.Bool // a second signal asked to leave without a checkpoint
@@ -111,6 +114,9 @@ func (r *Run) Release(idle bool, unit io.Closer, log *os.File) {
 	}
 	if idle && r.Lead != nil && r.Lead.evals.online != nil {
 		r.Lead.evals.online.e.Close()
+	}
+	if r.Timeline != nil {
+		net.Fail(r.Timeline.EndPart())
 	}
 	if r.Replicas != nil {
 		net.Fail(r.Replicas.Release(false))

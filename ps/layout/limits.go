@@ -9,6 +9,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/shard"
+	"fluentps/ps/timeline"
 	"fluentps/ps/work/tasks"
 	"fluentps/ps/workload"
 )
@@ -65,6 +66,31 @@ func RecordsMax(c *configs.Config, workers int) int {
 	const part = 256
 	longest := min(metrics.IterationsOfWorkerMax, max(1, metrics.IterationsMax/workers))
 	return int(min(int64(longest), c.Cluster.MemoryMax/part/metrics.IterationBytes))
+}
+
+// Timeline bounds what is recorded of a run with metrics.trace.
+func Timeline(c *configs.Config, p *shard.Plan, roles shard.Roles) timeline.Limits {
+	layers := 0
+	for i := range p.Params {
+		layers = max(layers, p.Params[i].Layer+1)
+	}
+	steps := 1
+	if c.Local.IsSet() {
+		steps = int(min(max(1, c.Local.Steps), timeline.EventsMax))
+	}
+	busiest := (8+3*layers)*steps + 2*len(p.Shards) // of a worker: passes, layers, waits; pushes and pulls
+	for m := range roles.Servers {
+		busiest = max(busiest, len(p.OfServer(int32(m)))*(2*len(roles.Workers)+1)) // folds, replies, a commit
+	}
+	return timeline.LimitsOf(rankCount(roles), busiest)
+}
+
+// timelineBytes is the memory of a rank's timeline.
+func timelineBytes(c *configs.Config, p *shard.Plan, roles shard.Roles) int64 {
+	if !c.Metrics.Trace {
+		return 0
+	}
+	return int64(Timeline(c, p, roles).Events) * timeline.EventBytes
 }
 
 func shardBytes(p *shard.Plan, server int32) int64 {

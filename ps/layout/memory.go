@@ -18,12 +18,13 @@ type Memory struct {
 	Control    int64 // control messages
 	Records    int64 // of the iterations of its worker
 	Layers     int64 // values and gradients of a batch
+	Timeline   int64 // spans of the rank
 }
 
 // Total is the sum; negative if it overflows.
 func (m Memory) Total() int64 {
 	total := int64(0)
-	for _, part := range []int64{m.Server, m.Worker, m.Evaluation, m.Control, m.Records, m.Layers} {
+	for _, part := range []int64{m.Server, m.Worker, m.Evaluation, m.Control, m.Records, m.Layers, m.Timeline} {
 		if total += part; total < 0 {
 			return total
 		}
@@ -44,6 +45,7 @@ func (m Memory) text() string {
 		{m.Control, "control messages"},
 		{m.Records, "records of its worker's iterations"},
 		{m.Layers, "values and gradients of the model's layers on its batch (lower train.batch_per_worker)"},
+		{m.Timeline, "its timeline (metrics.trace)"},
 	} {
 		if q.bytes > 0 {
 			parts = append(parts, metrics.Size(q.bytes)+" for "+q.what)
@@ -61,6 +63,7 @@ func memoryOfRanks(t *Routes, scratch Scratch) ([]Memory, error) {
 	for rank := range all {
 		m := &all[rank]
 		m.Evaluation = arena + scratch.Evaluation
+		m.Timeline = timelineBytes(c, p, roles)
 		m.Control = int64(RingDepth(len(all)))*comm.CtlMax + t.FrameBytes(rank) + rounds
 		if server := roles.Server(rank); server >= 0 {
 			var err error

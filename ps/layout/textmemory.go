@@ -27,6 +27,10 @@ func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
 	computes := roles.Computes()
 	records := RecordsMax(c, computes)
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", metrics.Size(int64(records)*metrics.IterationBytes), records)
+	if n := timelineBytes(c, p, roles); n > 0 {
+		l := Timeline(c, p, roles)
+		fmt.Fprintf(b, "  each rank: %s (timeline: its first %d spans; all of the first %d iterations, then every tenth up to ten times as many, every hundredth, and so on)\n", metrics.Size(n), l.Events, l.First)
+	}
 	if scratch.Worker > 0 {
 		fmt.Fprintf(b, "  each rank that computes: %s (values and gradients of the layers, on a batch of %d)\n", metrics.Size(scratch.Worker), c.BatchMax(computes))
 	}

@@ -38,6 +38,7 @@ type Spec struct {
 	Sinks    []string      `yaml:"sinks" values:"@sinks" doc:"forms of the metrics"`
 	Digests  int64         `yaml:"digests" min:"0" doc:"versions of a shard between two checksums of its parameters in logs/rank-*.digests, which fluentps verify compares; 0: none"`
 	Interval time.Duration `yaml:"interval" min:"0.1" doc:"longest time between two rows of the metrics files, and between two progress lines; both come more often at first"`
+	Trace    bool          `yaml:"trace" doc:"record when each rank does what, as trace.json.gz for Perfetto"`
 }
 
 // Defaults writes the two forms that need no other program.

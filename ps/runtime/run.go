@@ -83,6 +83,7 @@ func (r *rank) setupAndTrain() (Result, error) {
 	stop := make(chan struct{})
 	defer close(stop)
 	go r.watch(stop)
+	r.run.Timeline.BeginPart(r.station.Guard)
 	if err := r.train(); err != nil {
 		return Result{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"fluentps/ps/replica"
 	"fluentps/ps/serve"
 	"fluentps/ps/station"
+	"fluentps/ps/timeline"
 	"fluentps/ps/train"
 )
 
@@ -92,6 +93,9 @@ func (r *rank) setup() error {
 		}
 	}
 	r.tellInitial()
+	if err := r.openTimeline(); err != nil {
+		return err
+	}
 	if err := r.station.Net.Agree(r.makeSides(), CodeFailed); err != nil {
 		return err
 	}
@@ -193,6 +197,9 @@ func (r *rank) makeSides() error {
 	}
 	if r.station.Roles.Leader(r.station.Me) >= 0 {
 		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Placer: r.placer, Background: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Traces: r.traces, Write: r.run.WriteInBackground}
+		if t := r.run.Timeline; t != nil {
+			o.Timeline = timeline.NewWorker(t.Rank, int32(r.station.Roles.Leader(r.station.Me)), r.station.Plan)
+		}
 		if r.run.Worker, err = train.New(r.station, o); err != nil {
 			return err
 		}
@@ -222,6 +229,9 @@ func (r *rank) serveOptions() serve.Options {
 	o := serve.Options{Start: r.run.From.Start(), Decided: r.o.Decided, Write: r.run.WriteInBackground, Digests: r.digests}
 	if r.run.Lead != nil {
 		o.Observer = r.run.Lead
+	}
+	if t := r.run.Timeline; t != nil {
+		o.Timeline = timeline.NewServer(t.Rank)
 	}
 	return o
 }

@@ -19,6 +19,7 @@ import (
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 	"fluentps/ps/station"
+	"fluentps/ps/timeline"
 )
 
 // Side obeys the effects of a Server node: it finds memory for the node's slots and buffers, folds, commits and replies.
@@ -55,7 +56,8 @@ type Options struct {
 	Decided  core.Decided // told of the decisions of schemes; may be nil
 	Observer Observer     // nil except on rank 0
 	Write    station.FileWriter
-	Digests  *digest.Log // gets a checksum of each version; nil: none are kept
+	Digests  *digest.Log      // gets a checksum of each version; nil: none are kept
+	Timeline *timeline.Server // nil: no timeline is recorded
 }
 
 // Observer hears, on rank 0, what happens to the lead shard, which rank 0 owns.
@@ -168,6 +170,7 @@ func (s *Side) stepAt(in core.Input, at time.Duration) {
 	}
 	for next := 0; ; next++ {
 		in.At = at
+		s.o.Timeline.Stepped(&in)
 		s.out = s.node.Step(in, s.out[:0])
 		for i := range s.out {
 			s.obey(&s.out[i])
@@ -194,9 +197,13 @@ func (s *Side) obey(e *core.Effect) {
 	case core.Fold:
 		s.fold(e)
 	case core.Commit:
+		s.o.Timeline.Begin(timeline.CommitIter(e))
 		s.commit(e)
+		s.o.Timeline.Commit(e)
 	case core.Reply:
+		s.o.Timeline.BeginReply(e)
 		s.reply(e)
+		s.o.Timeline.Reply(e)
 	case core.ReplyPiece:
 		s.replyPiece(e)
 	case core.Save:
@@ -263,6 +270,7 @@ func (s *Side) fold(e *core.Effect) {
 	if e.From != scheme.SlotPush {
 		st.math.FoldSums(e.Into.Sums(), e.From.Sums(), e.Scale, e.Weight)
 	} else {
+		s.o.Timeline.Begin(e.Msg.Iter)
 		from := &st.slots[e.Slot]
 		if from.owner >= 0 {
 			st.readsGrads[from.owner] = true
@@ -271,6 +279,7 @@ func (s *Side) fold(e *core.Effect) {
 		}
 		st.math.Fold(e.Into.Sums(), from.push, e.Scale, e.Weight)
 		st.seenVersions = append(st.seenVersions, e.Msg.Version)
+		s.o.Timeline.Fold(e)
 		if e.Shard == 0 {
 			s.o.Observer.Folded(e.Msg)
 		}

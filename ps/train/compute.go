@@ -17,6 +17,9 @@ func (w *Side) beginWait(from time.Duration) { w.idle.on, w.idle.from = true, fr
 func (w *Side) endWait(now time.Duration) {
 	blocked := max(0, w.idle.lastHeader-w.idle.from)
 	pull := now - max(w.idle.lastHeader, w.idle.from)
+	if w.idle.on {
+		w.o.Timeline.Waited(w.it.rec.Iter, w.idle.from, w.idle.lastHeader, now)
+	}
 	w.idle.on = false
 	w.idle.blocked, w.idle.pull = w.idle.blocked+blocked, w.idle.pull+pull
 	w.counters.spans.Add(metrics.Blocked, blocked)
@@ -35,7 +38,7 @@ type iteration struct {
 	timing      timing
 	isOwn       bool // the batch is this worker's own, and this task is its first of the batch
 
-	forward, backward          func(layer int)
+	forward, backward, turned  func(layer int) // turned: backward of a layer is over, and its gradients are handed over later
 	forwarded, done            func()
 	handOver                   []func() // by layer
 	isReadable, isAllReadable  func() bool
@@ -57,7 +60,11 @@ type timing struct {
 
 func newIteration(w *Side) *iteration {
 	it := &iteration{w: w}
-	it.forward, it.backward = it.awaitReadable, it.ready
+	it.turned = w.o.Timeline.LayerDone
+	it.forward, it.backward = it.awaitReadable, func(layer int) {
+		it.turned(layer)
+		it.ready(layer)
+	}
 	it.forwarded = func() {
 		it.header.Blocked = int64(w.idle.blocked)
 		w.exchange.Forwarded(it.header)
@@ -102,6 +109,7 @@ func (w *Side) compute(task core.Task) {
 	it := w.it
 	it.allReadable, it.allWritable, it.timing = w.exchangeAfter, w.exchangeAfter, timing{start: t.Now()}
 	it.rec.Iter = task.Iter
+	w.o.Timeline.Begin(task.Iter)
 	it.isOwn = task.Owner == int32(w.me) && (w.ranges == nil || w.ranges.isOwn)
 	if w.ranges != nil {
 		if !it.computeRanges(task) {
@@ -139,6 +147,7 @@ func (it *iteration) slowAt() int64 {
 
 // slowDown ends forward, and slows a worker down whom a fault slows.
 func (it *iteration) slowDown() {
+	it.w.o.Timeline.Forwarded()
 	t := &it.timing
 	t.forward = it.w.station.Transport.Now() - t.start - t.waited - t.late - t.paused
 	it.sleep(it.w.slow.due(it.slowAt(), t.forward), &t.slept)
@@ -204,19 +213,23 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 // runBackward hands layers over as they become ready, or all after the last one if the configuration asks for no overlap.
 func (it *iteration) runBackward() {
 	w := it.w
+	w.o.Timeline.Turns()
 	switch {
 	case w.station.Config.InRounds():
-		w.model.Backward(func(int) {})
+		w.model.Backward(it.turned)
+		w.o.Timeline.Backwarded()
 		for layer := range w.pieces {
 			it.ready(layer)
 		}
 	case !w.station.Config.Send.Overlap:
-		w.model.Backward(func(int) {})
+		w.model.Backward(it.turned)
+		w.o.Timeline.Backwarded()
 		for layer := range slices.Backward(w.pieces) {
 			it.ready(layer)
 		}
 	default:
 		w.model.Backward(it.backward)
+		w.o.Timeline.Backwarded()
 	}
 }
 
@@ -228,6 +241,7 @@ func (it *iteration) ready(layer int) {
 	w.site.onDriver(it.handOver[layer], true)
 	it.timing.pushing += w.station.Transport.Now() - from
 	it.awaitWritable(layer - 1)
+	w.o.Timeline.HandedOver(layer)
 }
 
 // finish ends the iteration; the wait for the next one begins.
@@ -264,11 +278,12 @@ func (w *Side) handOver(layer int) {
 
 // awaitReadable waits until a layer's parameters have arrived.
 func (it *iteration) awaitReadable(layer int) {
-	if it.allReadable {
-		return
+	it.w.o.Timeline.Awaits()
+	if !it.allReadable {
+		it.layer = layer
+		it.timing.waited += it.w.site.await(true, it.isReadable, it.noteReadable)
 	}
-	it.layer = layer
-	it.timing.waited += it.w.site.await(true, it.isReadable, it.noteReadable)
+	it.w.o.Timeline.Computes(layer)
 }
 
 // awaitAllReadable waits for layers that the model may not have asked for, and notes whether gradients are still to be

@@ -7,6 +7,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/timeline"
 )
 
 // Exchange is the partner of an iteration: the servers, or the other ranks of the node (team.go, member.go). The goroutine
@@ -78,6 +79,9 @@ func (w *Side) Me() int { return w.me }
 
 // Index is the rank's index among the ranks that compute.
 func (w *Side) Index() int { return w.index }
+
+// Timeline records what the worker does; nil: nothing is recorded.
+func (w *Side) Timeline() *timeline.Worker { return w.o.Timeline }
 
 // Records holds the times of the worker's iterations.
 func (w *Side) Records() *metrics.Recorder { return &w.counters.records }

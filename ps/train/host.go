@@ -95,6 +95,7 @@ func (h *hostSteps) round(it *iteration, at int64, sum *timing) (p steps.Sums) {
 func (h *hostSteps) step(it *iteration, sum *timing) {
 	w, index := h.w, h.own.Steps()
 	it.timing = timing{start: w.station.Transport.Now()}
+	w.o.Timeline.Begin(index)
 	w.sleepLate(it, index)
 	w.feed.rows = w.feed.sampler.Batch(index, w.feed.rows)
 	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
@@ -104,8 +105,10 @@ func (h *hostSteps) step(it *iteration, sum *timing) {
 	samples := int64(w.feed.batch.N)
 	h.own.Computed(steps.Sums{Samples: samples, Correct: int64(correct), Loss: loss})
 	h.own.Begin()
-	w.model.Backward(func(layer int) { h.own.Move(layer, samples) })
+	w.o.Timeline.Turns()
+	w.model.Backward(func(layer int) { h.own.Move(layer, samples); w.o.Timeline.LayerDone(layer) })
 	h.own.Ended()
+	w.o.Timeline.Backwarded()
 	w.stepped(it, index, sum)
 }
 

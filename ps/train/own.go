@@ -239,6 +239,7 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	}
 	it.timing = timing{start: t.Now()}
 	index := o.own.Steps()
+	w.o.Timeline.Begin(index)
 	if !o.startLate(it, index) {
 		return false, false
 	}
@@ -266,13 +267,16 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 		o.handHeader(it)
 	}
 	o.own.Begin()
+	w.o.Timeline.Turns()
 	w.model.Backward(func(layer int) {
 		o.own.Move(layer, samples)
+		w.o.Timeline.LayerDone(layer)
 		if last && w.station.Config.Send.Overlap {
 			o.handLayer(it, layer)
 		}
 	})
 	o.own.Ended()
+	w.o.Timeline.Backwarded()
 	if last && !w.station.Config.Send.Overlap {
 		o.handLayers(it)
 	}

@@ -18,6 +18,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
 	"fluentps/ps/station"
+	"fluentps/ps/timeline"
 	"fluentps/ps/workload"
 )
 
@@ -119,6 +120,7 @@ type Options struct {
 	Records    bool           // keep the times of iterations
 	Traces     configs.Traces // of the faults that replay a run
 	Write      station.FileWriter
+	Timeline   *timeline.Worker // nil: no timeline is recorded
 }
 
 // landing is where the pieces of a version are received: a buffer that begins at byte from of the arena.
@@ -238,6 +240,7 @@ func (w *Side) step(in core.Input) {
 	for next := 0; ; next++ {
 		in.At = w.station.Now()
 		w.scratch.out = w.node.Step(in, w.scratch.out[:0])
+		w.o.Timeline.Stepped(&in, w.scratch.out, w.station.Net.Clock())
 		for i := range w.scratch.out {
 			w.obey(&w.scratch.out[i])
 		}

@@ -228,6 +228,7 @@ func (it *iteration) pushKept(t core.Task) {
 	g.slow, it.header = slowGrains{}, k.header
 	w.site.onDriver(it.forwarded, false)
 	copy(w.arenas.grads.Bytes(), k.grads.Bytes())
+	w.o.Timeline.Turns()
 	for layer := range slices.Backward(w.pieces) {
 		it.ready(layer)
 	}
@@ -255,8 +256,10 @@ func (w *Side) cutGrain(from, grain int) {
 func (w *Side) computeGrain(b workload.Batch, last bool) {
 	it, g := w.it, w.ranges
 	from := w.station.Transport.Now()
+	w.o.Timeline.Begin(it.rec.Iter)
 	if b.N > 0 {
 		loss, correct := w.model.Forward(b, func(int) {})
+		w.o.Timeline.Forwarded()
 		it.header.Samples, it.header.Correct, it.header.Loss = it.header.Samples+int64(b.N), it.header.Correct+int64(correct), it.header.Loss+loss
 	}
 	final := g.keepSums
@@ -270,13 +273,18 @@ func (w *Side) computeGrain(b workload.Batch, last bool) {
 			}
 		}
 	}
+	w.o.Timeline.Turns()
 	if b.N > 0 {
-		w.model.Backward(func(layer int) { final(w, layer) })
+		w.model.Backward(func(layer int) {
+			it.turned(layer)
+			final(w, layer)
+		})
 	} else {
 		for layer := range slices.Backward(w.pieces) {
 			final(w, layer)
 		}
 	}
+	w.o.Timeline.Backwarded()
 	if !last {
 		it.slowGrain(b.N, w.station.Transport.Now()-from, false)
 		g.hasSums = true
