@@ -20,6 +20,7 @@ import (
 	"fluentps/ps/params"
 	"fluentps/ps/shard"
 	"fluentps/ps/sim"
+	"fluentps/ps/timeline"
 	"fluentps/ps/workload"
 )
 
@@ -43,6 +44,7 @@ func simulateCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print the fit, and simulate with it; --set overrules it; repeated: further runs of the same workers with other batches"},
 			&cli.BoolFlag{Name: "fitted", Usage: "with --calibrate: draw computing times from the fitted distribution; default: replay the run's"},
 			setFlag(),
+			traceFlag(),
 			&cli.StringFlag{Name: "out", Usage: "write summary, configuration and, with --gradients, accuracy by time to `DIR`, which must be empty or not exist"},
 		},
 		Action: simulateVerb,
@@ -94,7 +96,10 @@ func simulateVerb(c *cli.Context) error {
 		}
 	}
 	if c.IsSet("out") {
-		o.Iterations = recorders(in.cfg)
+		o.Iterations, o.Timeline = recorders(in.cfg), in.cfg.Metrics.Trace
+	}
+	if err := checkTrace(c, in.cfg); err != nil {
+		return err
 	}
 	tune()
 	start := time.Now()
@@ -232,6 +237,9 @@ func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Re
 		if err := writeIterations(folder, iterations); err != nil {
 			return err
 		}
+		if err := writeTimeline(folder, in.cfg.Name, res); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprint(c.App.Writer, models, text.String())
 	return err
@@ -251,6 +259,33 @@ func writeIterations(folder *metrics.RunFolder, iterations []metrics.Recorder) e
 		}
 	}
 	return f.Close(true)
+}
+
+// checkTrace refuses a timeline that nobody could write.
+func checkTrace(c *cli.Context, cfg *configs.Config) error {
+	switch {
+	case !c.Bool("trace"):
+		return nil
+	case !c.IsSet("out"):
+		return usagef("simulate: --trace writes a file; name its folder with --out")
+	case cfg.Baseline == configs.BaselineAllreduce:
+		return usagef("simulate: --trace shows workers and servers, and baseline: allreduce has none; leave one of them out")
+	}
+	return nil
+}
+
+// writeTimeline writes the timeline, in virtual time, if there is one.
+func writeTimeline(folder *metrics.RunFolder, run string, res *sim.Result) error {
+	if res.Timeline == nil {
+		return nil
+	}
+	about := make([]timeline.About, len(res.Timeline))
+	for rank, role := range res.Roles {
+		about[rank] = timeline.About{Role: role + ", simulated", Clock: timeline.Clock{Aligned: true}}
+	}
+	return folder.Replace("simulated."+timeline.Name, func(f *os.File) error {
+		return timeline.Write(f, run, res.Timeline, about, `"simulated":true`)
+	})
 }
 
 // file is one of the files in --out.

@@ -12,6 +12,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/timeline"
 )
 
 // traceStart is the offset basis of FNV-1a.
@@ -84,7 +85,25 @@ func newSimulation(o Options) (*simulation, error) {
 	if err == nil {
 		err = s.makeSteps()
 	}
+	s.makeTimelines(len(hosts))
 	return s, err
+}
+
+// makeTimelines makes the timelines of the ranks, if they are wanted.
+func (s *simulation) makeTimelines(ranks int) {
+	if !s.o.Timeline {
+		return
+	}
+	names, limits := timeline.NamesOf(s.plan, len(s.workers)), layout.Timeline(s.cfg, s.plan, s.roles)
+	for rank := range ranks {
+		s.timelines = append(s.timelines, timeline.NewRank(rank, names, limits, nil)) // its clock is not asked: the simulator knows the times
+	}
+	for i := range s.workers {
+		s.workers[i].timeline = timeline.NewWorker(s.timelines[s.workers[i].rank], int32(i), s.plan)
+	}
+	for m := range s.servers {
+		s.servers[m].timeline = timeline.NewServer(s.timelines[s.servers[m].rank])
+	}
 }
 
 // refuse fails for options that cannot be simulated.

@@ -192,6 +192,10 @@ func (s *simulation) computed(me int32, epoch int32) {
 	if w.dead || !w.busy || epoch != w.epoch {
 		return
 	}
+	isWhole := w.steps.steps == nil && !w.tasks.isOn // else its stages are not those of one pass
+	if !isWhole {
+		w.timeline.RanTask(w.iter, time.Duration(w.from), time.Duration(s.now))
+	}
 	if w.steps.stepping {
 		s.stepped(me)
 		return
@@ -201,6 +205,9 @@ func (s *simulation) computed(me int32, epoch int32) {
 		return
 	}
 	w.busy = false
+	if isWhole {
+		s.ran(w)
+	}
 	w.stage = w.to
 	w.took += s.now - w.from
 	w.spans.Add(metrics.Compute, time.Duration(s.now-w.from))
@@ -234,6 +241,27 @@ func (s *simulation) computed(me int32, epoch int32) {
 	w.pace.Add(time.Duration(w.took))
 	w.blocked = 0
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
+}
+
+// ran tells the timeline of the stages that have run.
+func (s *simulation) ran(w *worker) {
+	if w.timeline == nil {
+		return
+	}
+	layers := len(s.passes.pieces)
+	end := func(stage int) time.Duration {
+		return time.Duration(max(w.from, w.until-w.before(&s.passes, w.to)+w.before(&s.passes, stage)))
+	}
+	for stage := w.stage; stage < w.to; stage++ {
+		layer := stage
+		if stage >= layers {
+			layer = s.passes.layer(stage)
+		}
+		w.timeline.Ran(w.iter, layer, stage >= layers, end(stage), end(stage+1))
+	}
+	if w.to == 2*layers {
+		w.timeline.RanAll(w.iter)
+	}
 }
 
 // recorded tells of an iteration whose computing is over.

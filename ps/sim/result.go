@@ -44,6 +44,9 @@ func mix(h, x uint64) uint64 {
 func (s *simulation) result() *Result {
 	r := &Result{Steps: s.steps, Trace: s.trace, Lost: s.lost, Joined: s.joined, Duration: time.Duration(s.ended)}
 	r.Summary = s.summary()
+	for rank, t := range s.timelines {
+		r.Timeline, r.Roles = append(r.Timeline, t), append(r.Roles, s.roles.Name(rank))
+	}
 	for i := range s.tallies {
 		r.Leads = append(r.Leads, s.tallies[i].lead)
 		r.Lags = append(r.Lags, s.tallies[i].lag)

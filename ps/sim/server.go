@@ -8,6 +8,7 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
+	"fluentps/ps/timeline"
 )
 
 // server is one server. It does one thing at a time, in the order of arrival.
@@ -22,6 +23,8 @@ type server struct {
 	spans   metrics.Spans
 	done    bool
 	lives   []uint16 // per worker: the life that the server knows
+
+	timeline *timeline.Server
 }
 
 // outgoing is a message that a server sends, or a piece of a reply. The parameters in buffer src follow a reply, unless its pieces
@@ -155,6 +158,7 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 	in.At = time.Duration(s.now)
 	s.out = m.node.Step(in, s.out[:0])
 	s.count(id, &in, m.node)
+	m.timeline.Stepped(&in)
 	var work int64
 	held := int32(0) // sends that wait for work
 	hold := func() {
@@ -177,6 +181,7 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 			work += t.fold
 			if e.From == scheme.SlotPush {
 				s.check.folded(e)
+				m.timeline.FoldAt(e, in.At+time.Duration(work-t.fold), in.At+time.Duration(work))
 				t.seen = append(t.seen, e.Msg.Version)
 			}
 		case core.Merge:
@@ -187,6 +192,7 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 			hold()
 			work += t.commit
 			s.check.committed(e)
+			m.timeline.CommitAt(e, in.At+time.Duration(work-t.commit), in.At+time.Duration(work))
 			for _, v := range t.seen {
 				t.stale.Add(e.Iter - 1 - v)
 			}
@@ -195,6 +201,9 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 			s.check.closes(e, s.workers)
 		case core.Reply, core.Send, core.SendServer, core.ReplyPiece:
 			o := s.outgoing(e, t)
+			if e.Kind == core.Reply {
+				m.timeline.ReplyAt(e, in.At+time.Duration(work), in.At+time.Duration(work))
+			}
 			if work == 0 {
 				s.send(m, o)
 				continue

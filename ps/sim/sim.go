@@ -20,6 +20,7 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
+	"fluentps/ps/timeline"
 	"fluentps/ps/work"
 	"fluentps/ps/work/code"
 )
@@ -41,6 +42,8 @@ type Options struct {
 
 	// Iterations get the times of the iterations of each worker; nil: nobody wants them.
 	Iterations []metrics.Recorder
+
+	Timeline bool // Result.Timeline is wanted
 
 	// Decided gets the decisions of the schemes of all servers; may be nil.
 	Decided core.Decided
@@ -78,6 +81,8 @@ type Result struct {
 	Lost     int            // deaths of workers
 	Joined   int            // workers that rejoined
 	Duration time.Duration  // virtual, from the first pull until the last worker is done
+	Timeline []*timeline.Rank
+	Roles    []string // of the ranks; with Options.Timeline only
 
 	// The next fields are set with real gradients only.
 	Parameters []float32        // final, in model order
@@ -133,6 +138,7 @@ type simulation struct {
 	changes   []metrics.Change
 	fragments *shard.Fragments // nil: all shards are exchanged together
 	code      *code.Code       // nil: pushes are not coded
+	timelines []*timeline.Rank // of the ranks; nil: none is wanted
 	axes      build.Axes       // policies that say which samples the workers compute, watched by the checker
 }
 

@@ -1,57 +1,57 @@
 package sim
 
 import (
-	"strings"
+	"bytes"
 	"testing"
 
-	"fluentps/ps/scheme"
+	"fluentps/ps/timeline"
+	"fluentps/ps/timeline/timelinetest"
 )
 
-// The drawing shows the rule: under bsp all workers start an iteration together, under asp no worker waits, under ssp the fast
-// workers lead and then wait.
-func TestTimelineShowsTheRule(t *testing.T) {
-	draw := func(name string) []string {
-		e, ok := scheme.Lookup(name)
-		if !ok {
-			t.Fatalf("no scheme %s", name)
+// A simulated run has a timeline of the same form, the same one with the same seed, and recording changes nothing in the run.
+func TestTimelineInVirtualTime(t *testing.T) {
+	const text = `
+name: t
+cluster: {servers: 2}
+data: {set: generated, rows: 1000, features: 64, classes: 10}
+model: {name: mlp, layers: [64, 32]}
+train: {batch_per_worker: 10, optimizer: {name: sgd, lr: 0.1}, stop: {updates: 30}}
+evaluate: {every_epochs: 0}
+faults: [{worker: 1, slow: {factor: 3}}]
+simulate: {workers: 4, compute: 5ms}
+`
+	for _, set := range [][]string{nil, {"sync=[{match: '*', scheme: asp}]"}, {"sync=[{match: '*', scheme: essp, staleness: 2}]"},
+		{"local={policy: averaging, steps: 4}"}, {"work={policy: flexrr}", "sync=[{match: '*', scheme: ssp, staleness: 1}]"}, {"cluster.placement=colocate"}} {
+		var files [2]bytes.Buffer
+		var hashes [3]uint64
+		for i := range 3 {
+			o := optionsOf(t, text, set...)
+			o.Timeline = i < 2
+			res, err := Run(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hashes[i] = res.Trace
+			if !o.Timeline {
+				continue
+			}
+			about := make([]timeline.About, len(res.Timeline))
+			for rank := range about {
+				about[rank] = timeline.About{Role: res.Roles[rank], Clock: timeline.Clock{Aligned: true}}
+			}
+			if err := timeline.Write(&files[i], "t", res.Timeline, about); err != nil {
+				t.Fatal(err)
+			}
 		}
-		text, err := Timeline(e)
+		if !bytes.Equal(files[0].Bytes(), files[1].Bytes()) || hashes[0] != hashes[2] {
+			t.Errorf("%q: two timelines of one run differ, or recording changes the run", set)
+		}
+		trace, err := timelinetest.Parse(files[0].Bytes())
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%q: %v", set, err)
 		}
-		var rows []string
-		for _, line := range strings.Split(text, "\n") {
-			if _, row, ok := strings.Cut(line, "|"); ok {
-				rows = append(rows, strings.TrimSuffix(row, "|"))
-			}
-		}
-		if len(rows) != timelineWorkers || len(rows[0]) != timelineColumns || !strings.HasPrefix(text, "simulated: ") {
-			t.Fatalf("drawing of %s:\n%s", name, text)
-		}
-		return rows
-	}
-	bsp, asp, ssp := draw("bsp"), draw("asp"), draw("ssp")
-	for _, c := range []string{"1", "2", "3"} {
-		for w := range bsp {
-			if strings.Index(bsp[w], c) != strings.Index(bsp[0], c) {
-				t.Errorf("bsp: worker %d starts iteration %s at another time than worker 0:\n%s", w, c, strings.Join(bsp, "\n"))
-			}
-		}
-	}
-	for w := range asp {
-		if strings.Contains(asp[w], ".") {
-			t.Errorf("asp: worker %d waits:\n%s", w, strings.Join(asp, "\n"))
-		}
-	}
-	if i, j := strings.Index(ssp[0], "."), strings.Index(bsp[0], "."); i < 3*j || j < 0 || strings.Contains(ssp[3], ".") {
-		t.Errorf("ssp: worker 0 waits first in column %d, under bsp in %d:\n%s", i, j, strings.Join(ssp, "\n"))
-	}
-}
-
-func TestEverySchemeHasATimeline(t *testing.T) {
-	for _, e := range scheme.All {
-		if text, err := Timeline(e); err != nil || strings.Count(text, "\n") != 1+timelineWorkers {
-			t.Errorf("%s: %v\n%s", e.Name, err, text)
+		if f := trace.Figures(); f.Pushes == 0 || f.Whole == 0 || f.Loose > 0 || set == nil && (f.Overlapped == 0 || f.Whole != f.Pushes) {
+			t.Errorf("%q: %+v", set, f)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/straggler"
+	"fluentps/ps/timeline"
 )
 
 // worker is one worker and the model of its computing.
@@ -35,6 +36,7 @@ type worker struct {
 	waitFrom int64 // since when it has not computed
 	lastHead int64 // when the header of the last reply arrived
 	blocked  int64 // nanoseconds blocked before the current iteration
+	timeline *timeline.Worker
 }
 
 // stepWorker steps a worker that is alive, and applies the effects.
@@ -43,6 +45,7 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 	in.At = time.Duration(s.now)
 	s.out = w.node.Step(in, s.out[:0])
 	s.count(me, &in, w.node)
+	w.timeline.Stepped(&in, s.out, in.At)
 	for i := range s.out {
 		e := &s.out[i]
 		switch e.Kind {
@@ -125,6 +128,7 @@ func (s *simulation) started(me int32, iter int64) {
 func (s *simulation) waited(w *worker) {
 	blocked, pull := max(0, w.lastHead-w.waitFrom), s.now-max(w.lastHead, w.waitFrom)
 	w.blocked += blocked
+	w.timeline.Waited(w.iter, time.Duration(w.waitFrom), time.Duration(w.lastHead), time.Duration(s.now))
 	w.spans.Add(metrics.Blocked, time.Duration(blocked))
 	w.spans.Add(metrics.Pull, time.Duration(pull))
 	if s.o.Iterations != nil {

@@ -13,7 +13,8 @@ type Server struct {
 	ways []way // by shard and worker
 	on   bool  // Begin has looked at the clock
 	from time.Duration
-	last time.Duration // end of the last span
+
+	begun, last time.Duration // of the last span
 }
 
 // way is the way of a worker's newest push of a shard.
@@ -122,9 +123,11 @@ func (s *Server) ReplyAt(e *core.Effect, from, till time.Duration) {
 // add adds a span behind the one before, because a server does one thing at a time.
 func (s *Server) add(e span) {
 	e.stream = streamServe
-	e.from = max(e.from, s.last)
+	if e.from != s.begun { // spans that begin together lie in each other
+		e.from = max(e.from, s.last)
+	}
 	e.till = max(e.till, e.from+spanMin)
 	e.tip = e.from + 1
-	s.last = e.till
+	s.begun, s.last = e.from, max(s.last, e.till)
 	s.rank.add(e)
 }

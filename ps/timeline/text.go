@@ -60,7 +60,7 @@ var looks = [kinds]struct {
 	of             byte // layer, shard or bucket: 'l', 's', 'b'; 0: nothing
 }{
 	Forward: {"forward", "compute", 0}, Backward: {"backward", "compute", 0}, LayerForward: {"forward", "compute", 'l'}, LayerBackward: {"backward", "compute", 'l'},
-	HandOver: {"hand over", "compute", 'l'}, Blocked: {"blocked", "wait", 0}, Read: {"pull", "wait", 0}, Step: {"step", "compute", 0},
+	HandOver: {"hand over", "compute", 'l'}, Blocked: {"blocked", "wait", 0}, Read: {"pull", "wait", 0}, Step: {"step", "compute", 0}, Task: {"compute", "compute", 0},
 	Push: {"push", "push", 's'}, Pull: {"pull", "pull", 's'}, Sum: {"sum bucket", "push", 'b'},
 	Fold: {"fold", "serve", 's'}, Commit: {"commit", "serve", 's'}, Reply: {"reply", "serve", 's'},
 }

@@ -23,7 +23,7 @@ type Limits struct {
 const (
 	EventsMax       = 1_000_000
 	EventsOfRankMax = 100_000
-	eventsOfRankMin = 1_000
+	eventsOfRankMin = 100
 	FirstMax        = 1_000
 )
 
@@ -63,6 +63,7 @@ const (
 	Blocked                   // waiting for a reply, until its header arrived
 	Read                      // after that, until the parameters were there
 	Step                      // an optimizer step of the rank's own
+	Task                      // computing that is not told apart
 	Push                      // of a shard, from its first piece until the last one has left
 	Pull                      // of a shard, from the request until the last piece has landed
 	Sum                       // of a bucket, by all ranks

@@ -346,7 +346,7 @@ func TestDriftIsCorrected(t *testing.T) {
 		c := Clock{Error: first}.Measure(drift+off-offEnd, second, reads(end))
 		for range 5 {
 			at := draw("at", end)
-			if wrong := (c.at(reads(at)) - at).Abs(); wrong > c.Error+first+second+time.Duration(float64(at)*1e-4) {
+			if wrong := (c.at(reads(at)) - at).Abs(); wrong > c.Error+first+second+2 {
 				t.Fatalf("%v is corrected to %v, with an error of %v", at, c.at(reads(at)), c.Error)
 			}
 		}

@@ -106,7 +106,7 @@ func (w *Worker) endPush(s int32, now time.Duration) {
 	till := max(now, q.push+spanMin)
 	if lane := w.pushes.take(q.push, till); lane >= 0 {
 		w.rank.add(span{kind: Push, stream: streamPush + lane, what: s, worker: q.owner, iter: q.pushed, from: q.push, till: till,
-			arrow: q.arrow, push: q.pushed, tip: min(max(q.left, q.push+1), till-1)})
+			arrow: q.arrow, push: q.pushed, tip: min(max(q.left, q.push), till-1)})
 	}
 	q.pushed = -1
 }
@@ -121,7 +121,7 @@ func (w *Worker) landed(s int32, n int, now time.Duration) {
 		return
 	}
 	w.endPush(s, q.left)
-	till := max(now, q.pull+spanMin)
+	till := now + spanMin // in virtual time a reply may take none, and its arrow ends behind it all the same
 	if lane := w.gets.take(q.pull, till); lane >= 0 {
 		w.rank.add(span{kind: Pull, stream: streamPull + lane, what: s, worker: w.me, iter: q.pulled, from: q.pull, till: till,
 			arrow: q.pulled > 0 && q.led == q.pulled-1, push: q.pulled - 1, tip: till - 1})
@@ -169,6 +169,8 @@ type Computing struct {
 	begun time.Duration // of the pass
 	since time.Duration // of the layer
 	layer int32         // of forward; -1: none is open
+
+	turned bool // backward runs; used by Ran
 }
 
 // Begin begins forward of an iteration.
@@ -247,5 +249,42 @@ func (w *Worker) HandedOver(layer int) {
 func (w *Worker) Backwarded() {
 	if w != nil && w.on {
 		w.endPass(Backward)
+	}
+}
+
+// The methods below are for a driver that knows the times afterwards, in place of those of Computing.
+
+// Ran is told that forward or backward of a layer ran.
+func (w *Worker) Ran(iter int64, layer int, backward bool, from, till time.Duration) {
+	if w == nil || !w.rank.Samples(iter) {
+		return
+	}
+	c := &w.Computing
+	k := LayerForward
+	switch {
+	case backward:
+		if k = LayerBackward; !c.turned {
+			w.rank.add(span{kind: Forward, stream: streamCompute, worker: w.me, iter: iter, from: c.begun, till: c.since})
+			c.begun, c.turned = from, true
+		}
+	case layer == 0:
+		c.begun, c.turned = from, false
+	}
+	c.since = till
+	w.rank.add(span{kind: k, stream: streamCompute, what: int32(layer), worker: w.me, iter: iter, from: from, till: till})
+}
+
+// RanAll is told that the iteration is over.
+func (w *Worker) RanAll(iter int64) {
+	if w != nil && w.turned && w.rank.Samples(iter) {
+		w.rank.add(span{kind: Backward, stream: streamCompute, worker: w.me, iter: iter, from: w.begun, till: w.since})
+		w.turned = false
+	}
+}
+
+// RanTask is told that something was computed that is not told apart.
+func (w *Worker) RanTask(iter int64, from, till time.Duration) {
+	if w != nil && w.rank.Samples(max(0, iter)) {
+		w.rank.add(span{kind: Task, stream: streamCompute, worker: w.me, iter: iter, from: from, till: till})
 	}
 }

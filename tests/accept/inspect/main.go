@@ -6,6 +6,7 @@
 //	                        with a newline, and no temporary file is left.
 //	inspect forge FILE PATH VALUE   replaces a value of the configuration in the manifest of a checkpoint, and makes its
 //	                        checksum valid again.
+//	inspect trace FILE      a timeline passes a strict check of its format; counts of what it shows, as one JSON object.
 package main
 
 import (
@@ -17,6 +18,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"fluentps/ps/timeline/timelinetest"
 )
 
 func main() {
@@ -55,8 +58,32 @@ func command(args []string) error {
 			err = os.WriteFile(args[1], data, 0o666)
 		}
 		return err
+	case len(args) == 2 && args[0] == "trace":
+		return traced(args[1])
 	}
-	return fmt.Errorf("usage: inspect get FILE PATH | inspect intact DIR | inspect forge FILE PATH VALUE; got %q", args)
+	return fmt.Errorf("usage: inspect get FILE PATH | inspect intact DIR | inspect forge FILE PATH VALUE | inspect trace FILE; got %q", args)
+}
+
+// traced checks a timeline, and prints what it shows.
+func traced(path string) error {
+	t, err := timelinetest.Read(path)
+	if err != nil {
+		return err
+	}
+	aligned, errorUs := 0, 0.0
+	for _, c := range t.Clocks {
+		if errorUs = max(errorUs, c.ErrorUs); c.Aligned {
+			aligned++
+		}
+	}
+	text, err := json.Marshal(struct {
+		timelinetest.Figures
+		Aligned int     // ranks
+		ErrorUs float64 // the largest of a clock
+		Closed  bool    // it is a whole trace, not the part of a rank
+	}{t.Figures(), aligned, errorUs, t.Closed})
+	fmt.Println(string(text))
+	return err
 }
 
 // forge changes a manifest and its last member, the checksum of the text before it.
