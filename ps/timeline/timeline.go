@@ -24,7 +24,7 @@ const (
 	EventsMax       = 1_000_000
 	EventsOfRankMax = 100_000
 	eventsOfRankMin = 100
-	FirstMax        = 1_000
+	FirstMax        = 200
 )
 
 // EventBytes is the memory of an event.

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# What the sinks and the timeline cost: CPU time of a step, summed over all processes (cpu_s of summary.json), in pairs of runs that
+# alternate. With all sinks, once a second, at most 1 % more than with none; with the timeline beside them, at most 3 %. The figure is the
+# median of the pairs' ratios; on a busy machine single pairs differ by more than these limits.
+#
+# ACCEPT_PAIRS (10), ACCEPT_STEPS (1200).
+set -eu
+# shellcheck source=tests/accept/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+pairs=${ACCEPT_PAIRS:-10}
+steps=${ACCEPT_STEPS:-1200}
+cat >"$TMP/config.yaml" <<-END
+	name: cost
+	cluster: {servers: 1}
+	data: {set: generated, rows: 20000, test_rows: 100, features: 784, classes: 10}
+	model: {name: mlp, layers: [256, 128]}
+	train: {batch_per_worker: 32, optimizer: {name: momentum, lr: 0.01}, stop: {updates: $steps}}
+	evaluate: {every_epochs: 0}
+	metrics: {sinks: [], interval: 1s}
+END
+# cpu ARG...: CPU time of a step, in microseconds.
+cpu() {
+	local out
+	out=$(mktemp -d "$TMP/run.XXXX")
+	world 3 run "$TMP/config.yaml" --out "$out" "$@"
+	awk "BEGIN { printf \"%.2f\", $(get "$out/summary.json" cpu_s) / $steps * 1e6 }"
+	rm -r "$out"
+}
+all='metrics.sinks=[jsonl, csv, tensorboard, openmetrics]'
+cpu >"$TMP/warm" # the first run of a binary is not like the others
+: >"$TMP/sinks"
+: >"$TMP/trace"
+for ((k = 0; k < pairs; k++)); do
+	if ((k % 2)); then
+		none=$(cpu) sinks=$(cpu --set "$all") trace=$(cpu --set "$all" --trace)
+	else
+		trace=$(cpu --set "$all" --trace) sinks=$(cpu --set "$all") none=$(cpu)
+	fi
+	awk "BEGIN { print $sinks / $none }" >>"$TMP/sinks"
+	awk "BEGIN { print $trace / $none }" >>"$TMP/trace"
+	echo "pair $((k + 1)): no sinks $none us a step, all $sinks, and the timeline $trace; load $(cut -d ' ' -f 1 /proc/loadavg)"
+done
+middle() { sort -g "$1" | awk '{ x[NR] = $1 } END { printf "%.2f", 100 * ((NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2) - 1) }'; }
+sinks=$(middle "$TMP/sinks") trace=$(middle "$TMP/trace")
+figure "CPU time of a step, medians of $pairs alternating pairs: all sinks $sinks % (at most 1), with the timeline $trace % (at most 3)"
+must "$sinks <= 1" "percent of all sinks"
+must "$trace <= 3" "percent of all sinks and the timeline"
