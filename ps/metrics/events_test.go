@@ -3,18 +3,17 @@ package metrics
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fluentps/ps/metrics/metricstest"
 )
 
 // subject is a run with so many rules.
@@ -25,212 +24,6 @@ func subject(rules int) Subject {
 		of.Rules = append(of.Rules, Rule{Match: fmt.Sprintf("fc%d.*", i), Scheme: "bsp"})
 	}
 	return of
-}
-
-// A reader of event files, from the description of the format: https://www.tensorflow.org/api_docs/python/tf/io/TFRecordWriter, event.proto and
-// summary.proto. It shares nothing with the writer, not even the checksum.
-
-type readEvent struct {
-	wall    float64
-	step    int64
-	version string
-	status  int64 // of the session log
-	tags    []string
-	values  map[string]float32
-}
-
-// slowCRC is CRC-32C bit by bit.
-func slowCRC(data []byte) uint32 {
-	c := ^uint32(0)
-	for _, b := range data {
-		c ^= uint32(b)
-		for range 8 {
-			c = c>>1 ^ 0x82f63b78&-(c&1)
-		}
-	}
-	return ^c
-}
-
-func slowMask(data []byte) uint32 {
-	c := slowCRC(data)
-	return (c>>15 | c<<17) + 0xa282ead8
-}
-
-func little(b []byte) (v uint64) {
-	for i := range b {
-		v |= uint64(b[i]) << (8 * i)
-	}
-	return v
-}
-
-// readFrames returns the events in a file, and how many bytes at its end are no whole one.
-func readFrames(data []byte) (all [][]byte, rest int) {
-	for {
-		if len(data) < 12 || slowMask(data[:8]) != uint32(little(data[8:12])) {
-			return all, len(data)
-		}
-		n := int(little(data[:8]))
-		if len(data) < 16+n || slowMask(data[12:12+n]) != uint32(little(data[12+n:16+n])) {
-			return all, len(data)
-		}
-		all, data = append(all, data[12:12+n]), data[16+n:]
-	}
-}
-
-// protoField is a field of a message of protocol buffers.
-type protoField struct {
-	number, wire uint64
-	value        uint64 // of wire types 0, 1 and 5
-	bytes        []byte // of wire type 2
-}
-
-func readMessage(b []byte) (fields []protoField, err error) {
-	varint := func() (v uint64) {
-		for shift := 0; ; shift += 7 {
-			if len(b) == 0 || shift > 63 {
-				err = errors.New("a torn varint")
-				return 0
-			}
-			c := b[0]
-			b = b[1:]
-			if v |= uint64(c&0x7f) << shift; c < 0x80 {
-				return v
-			}
-		}
-	}
-	take := func(n uint64) (part []byte) {
-		if uint64(len(b)) < n {
-			err = errors.New("a torn field")
-			return nil
-		}
-		part, b = b[:n], b[n:]
-		return part
-	}
-	for len(b) > 0 && err == nil {
-		key := varint()
-		f := protoField{number: key >> 3, wire: key & 7}
-		switch f.wire {
-		case 0:
-			f.value = varint()
-		case 1:
-			f.value = little(take(8))
-		case 2:
-			f.bytes = take(varint())
-		case 5:
-			f.value = little(take(4))
-		default:
-			return nil, fmt.Errorf("wire type %d", f.wire)
-		}
-		fields = append(fields, f)
-	}
-	return fields, err
-}
-
-func parseEvent(b []byte) (e readEvent, err error) {
-	fields, err := readMessage(b)
-	if err != nil {
-		return e, err
-	}
-	e.values = map[string]float32{}
-	for _, f := range fields {
-		switch {
-		case f.number == 1 && f.wire == 1:
-			e.wall = math.Float64frombits(f.value)
-		case f.number == 2 && f.wire == 0:
-			e.step = int64(f.value)
-		case f.number == 3 && f.wire == 2:
-			e.version = string(f.bytes)
-		case f.number == 7 && f.wire == 2:
-			log, err := readMessage(f.bytes)
-			if err != nil || len(log) != 1 || log[0].number != 1 || log[0].wire != 0 {
-				return e, fmt.Errorf("session log %v, %v", log, err)
-			}
-			e.status = int64(log[0].value)
-		case f.number == 5 && f.wire == 2:
-			if err := e.parseSummary(f.bytes); err != nil {
-				return e, err
-			}
-		default:
-			return e, fmt.Errorf("field %d of wire type %d", f.number, f.wire)
-		}
-	}
-	return e, nil
-}
-
-func (e *readEvent) parseSummary(b []byte) error {
-	values, err := readMessage(b)
-	if err != nil {
-		return err
-	}
-	for _, v := range values {
-		fields, err := readMessage(v.bytes)
-		if err != nil || v.number != 1 || len(fields) != 2 || fields[0].number != 1 || fields[0].wire != 2 || fields[1].number != 2 || fields[1].wire != 5 {
-			return fmt.Errorf("value %v, %v", fields, err)
-		}
-		tag := string(fields[0].bytes)
-		e.tags = append(e.tags, tag)
-		e.values[tag] = math.Float32frombits(uint32(fields[1].value))
-	}
-	return nil
-}
-
-// readEvents reads whole event files as TensorBoard does: in the order of their names, and forgetting what the start of a later session
-// forgets.
-func readEvents(files ...[]byte) (all []readEvent, err error) {
-	for _, data := range files {
-		frames, rest := readFrames(data)
-		if rest > 0 {
-			return nil, fmt.Errorf("%d bytes are no event", rest)
-		}
-		for i, b := range frames {
-			e, err := parseEvent(b)
-			switch {
-			case err != nil:
-				return nil, err
-			case (i == 0) != (e.version != "") || i == 0 && e.version != "brain.Event:2":
-				return nil, fmt.Errorf("event %d has the version %q", i, e.version)
-			case e.status == 1:
-				all = slices.DeleteFunc(all, func(old readEvent) bool { return old.step >= e.step })
-			case i > 0:
-				all = append(all, e)
-			}
-		}
-	}
-	return all, nil
-}
-
-// sameAsJSONL compares events with the lines of a JSONL file.
-func sameAsJSONL(all []readEvent, lines []string, began time.Time) error {
-	if len(all) != len(lines) {
-		return fmt.Errorf("%d events, %d lines", len(all), len(lines))
-	}
-	for i, line := range lines {
-		var object map[string]*float64
-		if err := json.Unmarshal([]byte(line), &object); err != nil {
-			return fmt.Errorf("%w in %s", err, line)
-		}
-		e := &all[i]
-		if step := int64(*object["iteration"]); e.step != step || len(e.tags) != len(object)-1 || len(e.values) != len(e.tags) {
-			return fmt.Errorf("event %d has the step %d and %d tags: %s", i, e.step, len(e.tags), line)
-		}
-		if wall := float64(began.Unix()) + *object["at_s"]; math.Abs(e.wall-wall) > 1e-6*math.Max(1, math.Abs(wall)/1e9) {
-			return fmt.Errorf("event %d is at %v, not %v: %s", i, e.wall, wall, line)
-		}
-		for tag, v := range e.values {
-			want, ok := object[tag]
-			switch {
-			case !ok:
-				return fmt.Errorf("event %d has the tag %q: %s", i, tag, line)
-			case want == nil: // not finite
-				if !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) {
-					return fmt.Errorf("%s is %v: %s", tag, v, line)
-				}
-			case math.Abs(float64(v)-*want) > 1e-6*math.Abs(*want) && !math.IsInf(float64(float32(*want)), 0) && math.Abs(*want) > 1e-37:
-				return fmt.Errorf("%s is %v, not %v: %s", tag, v, *want, line)
-			}
-		}
-	}
-	return nil
 }
 
 func TestEventsGolden(t *testing.T) {
@@ -250,7 +43,7 @@ func TestEventsGolden(t *testing.T) {
 	}
 	golden(t, "events.hex", hex.Dump([]byte(strings.Join(w, ""))))
 	for i, b := range w {
-		if frames, rest := readFrames([]byte(b)); len(frames) != 1 || rest != 0 {
+		if frames, rest := metricstest.Frames([]byte(b)); len(frames) != 1 || rest != 0 {
 			t.Errorf("Write call %d holds %d events and %d bytes", i, len(frames), rest)
 		}
 	}
@@ -259,10 +52,10 @@ func TestEventsGolden(t *testing.T) {
 func TestChecksumsOfTheFormat(t *testing.T) {
 	// The vectors of RFC 3720, section B.4.
 	for text, want := range map[string]uint32{strings.Repeat("\x00", 32): 0x8a9136aa, strings.Repeat("\xff", 32): 0x62a8ab43, "123456789": 0xe3069283} {
-		if got := slowCRC([]byte(text)); got != want {
+		if got := metricstest.CRC([]byte(text)); got != want {
 			t.Errorf("CRC-32C of %q is %x, want %x", text, got, want)
 		}
-		if got, want := maskedCRC([]byte(text)), slowMask([]byte(text)); got != want {
+		if got, want := maskedCRC([]byte(text)), metricstest.MaskedCRC([]byte(text)); got != want {
 			t.Errorf("masked: %x, want %x", got, want)
 		}
 	}
@@ -293,9 +86,9 @@ func TestEventsEqualJSONL(t *testing.T) {
 		if err := events.Close(); err != nil {
 			t.Fatal(err)
 		}
-		all, err := readEvents([]byte(strings.Join(e, "")))
+		all, err := metricstest.ReadEvents([]byte(strings.Join(e, "")))
 		if err == nil {
-			err = sameAsJSONL(all, j, began)
+			err = metricstest.SameAsJSONL(all, j, began)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -374,7 +167,7 @@ func TestEventsGoOnAfterResuming(t *testing.T) {
 			rt.Fatal(err)
 		}
 		_, files := tbFiles(t, dir)
-		all, err := readEvents(files...)
+		all, err := metricstest.ReadEvents(files...)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -386,7 +179,7 @@ func TestEventsGoOnAfterResuming(t *testing.T) {
 		if len(text) == 0 {
 			lines = nil
 		}
-		if err := sameAsJSONL(all, lines, of.Began); err != nil {
+		if err := metricstest.SameAsJSONL(all, lines, of.Began); err != nil {
 			rt.Fatal(err)
 		}
 	})

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"fluentps/comm"
 	"fluentps/ps/metrics"
 	"fluentps/ps/timeline"
 	"fluentps/ps/timeline/timelinetest"
@@ -92,6 +96,53 @@ func TestTimelineOfAResumedRun(t *testing.T) {
 		trace, err := timelinetest.Read(filepath.Join(dir, timeline.NameFrom(start)))
 		if err != nil || trace.Processes[rank] == "" {
 			t.Errorf("from %d: %v", start, err)
+		}
+	}
+}
+
+// wrongClock is a transport whose clock may be wrong by a second.
+type wrongClock struct{ comm.Transport }
+
+func (wrongClock) ClockError() time.Duration { return time.Second }
+
+// Where a rank's clock is known too badly, the log says so, and no arrow leads to the rank: not from the pushes of a worker, and not
+// through the folds of a server.
+func TestTimelineWithoutAlignment(t *testing.T) {
+	for _, wrong := range []int{0, 1, 4} {
+		dir := filepath.Join(t.TempDir(), "out")
+		warned := &lines{}
+		_, errs := world(t, load(t, "metrics.trace=true", "cluster={servers: 2, placement: spread}"), 5, func(o *Options) {
+			if o.Warn = warned; o.Transport.Rank() == 0 {
+				o.Lead.Folder = &metrics.FolderSpec{Out: dir}
+			}
+			if o.Transport.Rank() == wrong {
+				o.Transport = wrongClock{o.Transport}
+			}
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		trace, err := timelinetest.Read(filepath.Join(dir, timeline.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := warned.String(); strings.Count(text, "is not aligned with rank 0's") != 1 || !strings.Contains(text, fmt.Sprintf("rank %d, ", wrong)) {
+			t.Errorf("rank %d: warned of %q", wrong, text)
+		}
+		if f := trace.Figures(); f.Spans == 0 || f.Loose > 0 || f.Pushes == 0 {
+			t.Errorf("rank %d: %+v", wrong, f)
+		}
+		others := 0
+		for id, a := range trace.Arrows {
+			for _, s := range a.Spans {
+				if s.Pid == wrong {
+					t.Errorf("arrow %s touches rank %d", id, wrong)
+				}
+			}
+			others++
+		}
+		if c := trace.Clocks[wrong]; c.Aligned || c.ErrorUs != 1e6 || c.Why == "" || others == 0 {
+			t.Errorf("rank %d: clock %+v, %d arrows", wrong, c, others)
 		}
 	}
 }

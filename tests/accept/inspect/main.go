@@ -7,6 +7,7 @@
 //	inspect forge FILE PATH VALUE   replaces a value of the configuration in the manifest of a checkpoint, and makes its
 //	                        checksum valid again.
 //	inspect trace FILE      a timeline passes a strict check of its format; counts of what it shows, as one JSON object.
+//	inspect tensorboard DIR  the event files of a run folder, read by the description of their format, hold what metrics.jsonl holds.
 package main
 
 import (
@@ -16,9 +17,12 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
+	"fluentps/ps/metrics/metricstest"
 	"fluentps/ps/timeline/timelinetest"
 )
 
@@ -60,8 +64,39 @@ func command(args []string) error {
 		return err
 	case len(args) == 2 && args[0] == "trace":
 		return traced(args[1])
+	case len(args) == 2 && args[0] == "tensorboard":
+		return sameEvents(args[1])
 	}
-	return fmt.Errorf("usage: inspect get FILE PATH | inspect intact DIR | inspect forge FILE PATH VALUE | inspect trace FILE; got %q", args)
+	return fmt.Errorf("usage: inspect get FILE PATH | inspect intact DIR | inspect forge FILE PATH VALUE | inspect trace FILE | inspect tensorboard DIR; got %q", args)
+}
+
+// sameEvents compares the event files of a run folder with its metrics.jsonl.
+func sameEvents(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "tb", "*tfevents*"))
+	if err != nil {
+		return err
+	}
+	var files [][]byte
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files = append(files, data)
+	}
+	events, err := metricstest.ReadEvents(files...)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		return err
+	}
+	if err := metricstest.SameAsJSONL(events, strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), time.Time{}); err != nil {
+		return err
+	}
+	fmt.Printf("tensorboard: %d events in %d files\n", len(events), len(files))
+	return nil
 }
 
 // traced checks a timeline, and prints what it shows.
