@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"fluentps/ps/params"
 	"fluentps/ps/shard"
 	"fluentps/ps/sim"
-	"fluentps/ps/timeline"
 	"fluentps/ps/workload"
 )
 
@@ -98,9 +96,6 @@ func simulateVerb(c *cli.Context) error {
 	if c.IsSet("out") {
 		o.Iterations, o.Timeline = recorders(in.cfg), in.cfg.Metrics.Trace
 	}
-	if err := checkTrace(c, in.cfg); err != nil {
-		return err
-	}
 	tune()
 	start := time.Now()
 	res, err := sim.Run(o)
@@ -135,6 +130,9 @@ func recorders(cfg *configs.Config) []metrics.Recorder {
 
 // modelled cuts the shards of a run and warns of settings without effect. It fails for a run that cannot be simulated.
 func modelled(c *cli.Context, in *input) (cut, error) {
+	if err := checkTrace(c, in.cfg); err != nil {
+		return cut{}, err
+	}
 	if h := in.cfg.Cluster.Hierarchy; h != configs.HierarchyNone {
 		return cut{}, usagef("simulate: cluster.hierarchy: %s is not modelled, because every simulated worker is one rank; use run, or --set cluster.hierarchy=none", h)
 	}
@@ -243,80 +241,6 @@ func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Re
 	}
 	_, err := fmt.Fprint(c.App.Writer, models, text.String())
 	return err
-}
-
-// writeIterations writes iterations.csv, the same file as that of a real run.
-func writeIterations(folder *metrics.RunFolder, iterations []metrics.Recorder) error {
-	f, err := folder.CreateIterations()
-	if err != nil {
-		return err
-	}
-	for w := range iterations {
-		for k := range iterations[w].Chunks() {
-			if err := f.Append(iterations[w].Chunk(w, k)); err != nil {
-				return errors.Join(err, f.Close(false))
-			}
-		}
-	}
-	return f.Close(true)
-}
-
-// checkTrace refuses a timeline that nobody could write.
-func checkTrace(c *cli.Context, cfg *configs.Config) error {
-	switch {
-	case !c.Bool("trace"):
-		return nil
-	case !c.IsSet("out"):
-		return usagef("simulate: --trace writes a file; name its folder with --out")
-	case cfg.Baseline == configs.BaselineAllreduce:
-		return usagef("simulate: --trace shows workers and servers, and baseline: allreduce has none; leave one of them out")
-	}
-	return nil
-}
-
-// writeTimeline writes the timeline, in virtual time, if there is one.
-func writeTimeline(folder *metrics.RunFolder, run string, res *sim.Result) error {
-	if res.Timeline == nil {
-		return nil
-	}
-	about := make([]timeline.About, len(res.Timeline))
-	for rank, role := range res.Roles {
-		about[rank] = timeline.About{Role: role + ", simulated", Clock: timeline.Clock{Aligned: true}}
-	}
-	return folder.Replace("simulated."+timeline.Name, func(f *os.File) error {
-		return timeline.Write(f, run, res.Timeline, about, `"simulated":true`)
-	})
-}
-
-// file is one of the files in --out.
-type file struct {
-	name string
-	data []byte
-}
-
-// simulatedRecords is the file of one sink. It is not named like the metrics file of a run, because its times are virtual.
-func simulatedRecords(sink, run string, records []metrics.Record) (file, error) {
-	var b bytes.Buffer
-	s, name := metrics.JSONL(&b), "simulated."+sink
-	switch sink {
-	case "csv":
-		s = metrics.CSV(&b, 0)
-	case "tensorboard":
-		name = "simulated." + metrics.EventsName(time.Unix(0, 0))
-		s = metrics.Events(&b, time.Unix(0, 0))
-	case "openmetrics":
-		name = "simulated.prom"
-		s = metrics.OpenMetrics(func(text []byte) error { b.Reset(); _, err := b.Write(text); return err }, metrics.Subject{Run: run})
-	}
-	for _, r := range records {
-		if err := s.Record(r); err != nil {
-			return file{}, err
-		}
-	}
-	if err := s.Close(); err != nil { // Close writes the header even if there is no record
-		return file{}, err
-	}
-	return file{name, b.Bytes()}, nil
 }
 
 // shorthands are the settings of the flags that stand for one setting each. They overrule --set.

@@ -201,9 +201,7 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 			s.check.closes(e, s.workers)
 		case core.Reply, core.Send, core.SendServer, core.ReplyPiece:
 			o := s.outgoing(e, t)
-			if e.Kind == core.Reply {
-				m.timeline.ReplyAt(e, in.At+time.Duration(work), in.At+time.Duration(work))
-			}
+			m.timeline.ReplyAt(e, in.At+time.Duration(work), in.At+time.Duration(work))
 			if work == 0 {
 				s.send(m, o)
 				continue

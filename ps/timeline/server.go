@@ -108,9 +108,9 @@ func (s *Server) Reply(e *core.Effect) {
 	}
 }
 
-// ReplyAt is Reply with its times.
+// ReplyAt is Reply with its times. Other effects are none.
 func (s *Server) ReplyAt(e *core.Effect, from, till time.Duration) {
-	if s == nil || e.Msg.Kind != wire.Reply {
+	if s == nil || e.Kind != core.Reply || e.Msg.Kind != wire.Reply {
 		return
 	}
 	q := s.way(e.Shard, e.To)

@@ -21,7 +21,7 @@ for kill in 1 2 3; do
 	done
 	[ "$(made "$out")" -ge "$until" ] || shown "a run that makes two checkpoints, part $kill"
 	sleep 0.5 # records after the checkpoint, which do not count
-	for pid in $(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' "$out/run.json"); do kill -9 "$pid" || true; done
+	sed -n 's/.*"pid": \([0-9]*\).*/\1/p' "$out/run.json" | xargs -n 1 kill -9 || true
 	wait "$job" || true
 	job=""
 done

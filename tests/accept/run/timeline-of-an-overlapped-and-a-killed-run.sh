@@ -35,7 +35,7 @@ for ((k = 0; k < 300; k++)); do
 	sleep 0.2
 done
 [ "$(made "$TMP/killed")" -ge 2 ] || shown "a run that makes two checkpoints"
-for pid in $(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' "$TMP/killed/run.json"); do kill -9 "$pid" || true; done
+sed -n 's/.*"pid": \([0-9]*\).*/\1/p' "$TMP/killed/run.json" | xargs -n 1 kill -9 || true
 wait "$job" || true
 job=""
 spans=0
