@@ -100,6 +100,20 @@ func TestMessagesInTheMemoryOfGPUs(t *testing.T) {
 	}
 }
 
+// Where a batch is computed in steps the host adds up their gradients, so a CUDA-aware MPI gets them there, with the same bits.
+func TestStepsOfABatchGoThroughTheHost(t *testing.T) {
+	emulatedOnly(t)
+	const steps = "work={policy: anytime, time: 1h, micro: 8}"
+	staged, wantHost, wantGPU := trainOverMPI(t, false, "lazy", steps)
+	aware, toHost, toGPU := trainOverMPI(t, true, "lazy", steps)
+	if aware.code != 0 || strings.Count(aware.runJSON, `"cuda_aware_mpi": "yes"`) != 2 {
+		t.Fatalf("code %d\n%s\n%s", aware.code, aware.out, aware.runJSON)
+	}
+	if got, want := aware.summary.ParametersSHA256, staged.summary.ParametersSHA256; got != want || want == "" || toHost != wantHost || toGPU != wantGPU {
+		t.Errorf("parameters %s, %d bytes to the host and %d to the GPUs; want %s, %d and %d", got, toHost, toGPU, want, wantHost, wantGPU)
+	}
+}
+
 func TestAnMPIThatMustBeCUDAAware(t *testing.T) {
 	emulatedOnly(t)
 	run, _, _ := trainOverMPI(t, false, "lazy", "device.cuda_aware_mpi=on")

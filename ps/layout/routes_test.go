@@ -113,6 +113,7 @@ func TestDirectPieces(t *testing.T) {
 		{[]string{"payload.push=bfloat16"}, Thresholds{Inline: 100}, nil, false, true},
 		{[]string{"sync=[{match: '*', scheme: bsp, push: delta}]"}, Thresholds{Inline: 100}, nil, false, false},
 		{[]string{"sync=[{match: '*', scheme: essp, staleness: 1}]"}, Thresholds{Inline: 100}, nil, false, false},
+		{[]string{"work={policy: flexrr}"}, Thresholds{Inline: 100}, nil, false, false},
 	} {
 		cfg := load(t, append(c.set, "cluster.servers=1")...)
 		p, err := Plan(cfg, paramsOf(500), 1, Link{})

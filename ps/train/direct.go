@@ -17,7 +17,7 @@ import (
 // a message of their own and are not encoded. All others are copied through the host: pieces in frames, encoded pieces,
 // deltas, pieces of shards that the worker keeps copies of or whose server shares memory with it, pieces to a server of
 // the same rank, and all pieces where the ranks of a host are one worker, an all-reduce adds gradients up, or the worker takes steps of its
-// own.
+// own or computes its batch in several.
 //
 // MPI knows nothing of GPU streams. A piece is handed over when the Event of its layer's gradients has passed; that Event
 // also follows all kernels that read the layer's parameters. A layer is readable when its pieces were received, and its
