@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ train:
   stop: {samples: 640}
 `
 
-// trainedRun is the outcome of a run of one server and two workers.
+// trainedRun is the outcome of a run.
 type trainedRun struct {
 	code     int
 	out, err string
@@ -40,14 +41,20 @@ type trainedRun struct {
 	runJSON  string
 }
 
+// trainLocally trains with one server and two workers.
 func trainLocally(t *testing.T, set ...string) trainedRun {
+	t.Helper()
+	return trainRanks(t, 3, set...)
+}
+
+func trainRanks(t *testing.T, ranks int, set ...string) trainedRun {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(file, []byte(cudaConfig), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"fluentps", "run", "--local", "3", "--out", filepath.Join(dir, "out")}
+	args := []string{"fluentps", "run", "--local", strconv.Itoa(ranks), "--out", filepath.Join(dir, "out")}
 	for _, s := range set {
 		args = append(args, "--set", s)
 	}
@@ -71,6 +78,23 @@ func emulatedOnly(t *testing.T) {
 		return
 	}
 	t.Skip("needs the emulated driver")
+}
+
+// copiedBytes adds up what the emulated driver has appended to CUEMU_COPIES.
+func copiedBytes(t *testing.T, file string) (toHost, toGPU int) {
+	t.Helper()
+	lines, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(lines)) {
+		var out, in int
+		if _, err := fmt.Sscan(line, &out, &in); err != nil {
+			t.Fatalf("copies %q: %v", line, err)
+		}
+		toHost, toGPU = toHost+out, toGPU+in
+	}
+	return toHost, toGPU
 }
 
 func near(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*math.Abs(b) }
@@ -175,17 +199,7 @@ func TestStepsOfTheirOwnOnGPUs(t *testing.T) {
 		if run := trainLocally(t, "device.kind=cuda", fmt.Sprintf("local={policy: averaging, steps: %d}", steps)); run.code != 0 {
 			t.Fatalf("code %d:\n%s", run.code, run.err)
 		}
-		lines, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(lines)) {
-			var out, in int
-			if _, err := fmt.Sscan(line, &out, &in); err != nil {
-				t.Fatalf("copies %q: %v", line, err)
-			}
-			copied[k][0], copied[k][1] = copied[k][0]+out, copied[k][1]+in
-		}
+		copied[k][0], copied[k][1] = copiedBytes(t, file)
 	}
 	const bytes = (20*32 + 32 + 32*16 + 16 + 16*10 + 10) * 4
 	const workers, more = 2, 20/4 - 20/10 // rounds of a worker

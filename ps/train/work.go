@@ -128,6 +128,7 @@ func (w *Side) beginTask(t core.Task) {
 	}
 	if g.isOwn = t.Owner == int32(w.me) && g.iter != t.Iter; g.isOwn {
 		copy(g.params.Bytes(), w.arenas.params.Bytes())
+		w.holdParameters(false)
 		g.iter = t.Iter
 		for i := range g.kept {
 			g.kept[i].isFree = true
@@ -136,6 +137,13 @@ func (w *Side) beginTask(t core.Task) {
 	g.limit, g.until, g.keep = 1<<31-1, t.Until, t.Keep
 	if t.To > 0 {
 		g.limit = t.To
+	}
+}
+
+// holdParameters tells the model whether its parameters have changed: a GPU gets them once an iteration, not with each grain.
+func (w *Side) holdParameters(held bool) {
+	if m, ok := w.model.(workload.Holder); ok {
+		m.Hold(held)
 	}
 }
 
@@ -260,6 +268,7 @@ func (w *Side) computeGrain(b workload.Batch, last bool) {
 	if b.N > 0 {
 		loss, correct := w.model.Forward(b, func(int) {})
 		w.o.Timeline.Forwarded()
+		w.holdParameters(true)
 		it.header.Samples, it.header.Correct, it.header.Loss = it.header.Samples+int64(b.N), it.header.Correct+int64(correct), it.header.Loss+loss
 	}
 	final := g.keepSums

@@ -20,6 +20,7 @@ type chain struct {
 	first         []int           // by layer: its first parameter in model order; the last element is the number of parameters
 	params, grads []kernels.Vec   // model order
 	resident      bool            // they stay on the device: BindVecs
+	held          bool            // the parameters are on the device as the host has them
 	x, labels     kernels.Vec     // the current batch
 	loss, hit     kernels.Vec     // one element per sample
 	fetches       []kernels.Event // of the gradients of the layer that travels to the host
@@ -97,11 +98,13 @@ func (m *chain) Clone() Model {
 }
 
 func (m *chain) Bind(params, grads [][]float32) {
-	m.params, m.grads, m.rows, m.resident = m.wrap("parameters", params), nil, 0, false
+	m.params, m.grads, m.rows, m.resident, m.held = m.wrap("parameters", params), nil, 0, false, false
 	if grads != nil {
 		m.grads = m.wrap("gradients", grads)
 	}
 }
+
+func (m *chain) Hold(held bool) { m.held = held }
 
 func (m *chain) Apart() bool { return m.x.Dev != 0 }
 
@@ -176,7 +179,7 @@ func (m *chain) propagate(x Batch, train bool, wait func(layer int)) {
 		}
 		params := m.of(l, m.params)
 		for _, v := range params {
-			if !m.resident {
+			if !m.resident && !m.held {
 				must(m.dev.Refresh(v))
 			}
 		}

@@ -76,6 +76,13 @@ type Resident interface {
 	BindVecs(params, grads []kernels.Vec)
 }
 
+// Holder is a Model that copies its parameters to a device.
+type Holder interface {
+	Model
+	// Hold says whether the parameters stay as the last Forward has read them, so that the next ones need not copy them. Bind ends it.
+	Hold(held bool)
+}
+
 // ModelSpec chooses a model.
 type ModelSpec struct {
 	Name    string `yaml:"name,required" values:"@models" doc:"the model; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
