@@ -37,6 +37,8 @@ func (w *walker) crossSteps(t *table) {
 		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s remembers what a push left out, but with work.policy %s a worker also pushes for others", w.cfg.Payload.Push, e.Name), (e.Moves || e.Copies) && w.cfg.Payload.Residual()},
 		{"payload.push", "set payload.push: float32, or work.policy: fixed", fmt.Sprintf("%s rounds pushes, and to decode them multiplies the errors by weights of up to work.code.condition_max", w.cfg.Payload.Push), e.Coded && encodes && !w.cfg.Payload.Residual()},
 		{"model.name", "choose a model without batch norm, or set work.policy: fixed", w.cfg.Model.Name + " has statistics, which are values and not sums of changes: decoded approximately, after losses or at a deadline, they would be too small", e.Coded && len(workload.Statistics(w.cfg.Model.Name)) > 0},
+		{"device.kind", "set device.kind: cpu, or work.threads_max: 0", "must be cpu where work.threads_max moves threads between workers: a GPU has none to give", w.cfg.Work.ThreadsMax > 0 && w.cfg.Device.Kind != "cpu"},
+		{"work.threads_max", fmt.Sprintf("set it to %d or more, or to 0", w.cfg.Device.Threads), fmt.Sprintf("is %d, but each worker begins with the %d of device.threads", w.cfg.Work.ThreadsMax, w.cfg.Device.Threads), w.cfg.Work.ThreadsMax > 0 && w.cfg.Work.ThreadsMax < w.cfg.Device.Threads},
 		{"work.time", "set it to the computing time of an iteration, such as 100ms", "is 0: " + e.Name + " computes for a fixed time", e.Timed && w.cfg.Work.Time == 0},
 	} {
 		if at := t.byPath[c.path]; c.refused && !at.bad {

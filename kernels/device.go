@@ -38,6 +38,12 @@ type Describer interface {
 	Weak() string
 }
 
+// Threaded is a device whose kernels run on several threads of the host.
+type Threaded interface {
+	// SetThreads sets how many threads the next launches use, at least 1. The bits of results do not depend on it.
+	SetThreads(n int)
+}
+
 // Event is a point in the order of a device's work.
 type Event interface {
 	// Passed reports, without waiting, whether the device has reached the point.

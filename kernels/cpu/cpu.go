@@ -46,6 +46,13 @@ func (d *device) Name() string {
 	return fmt.Sprintf("cpu (%s, %d %s)", Backend(), d.threads, unit)
 }
 
+func (d *device) SetThreads(n int) {
+	if n = max(n, 1); n != d.threads {
+		d.threads = n
+		spareProcessors(n)
+	}
+}
+
 func (d *device) KernelSet() string { return Backend() }
 
 func (d *device) Weak() string { return Weak() }

@@ -4,6 +4,7 @@ package build
 
 import (
 	"fmt"
+	"slices"
 
 	"fluentps/configs"
 	"fluentps/ps/core"
@@ -21,7 +22,8 @@ type Run struct {
 	Config *configs.Config
 	Plan   *shard.Plan
 	Roles  shard.Roles
-	Rows   int // of the training set
+	Hosts  []string // of every rank; nil: unknown
+	Rows   int      // of the training set
 	Axes   Axes
 	// Initial gives the parameters their first values; nil: these follow from the seed.
 	Initial workload.Initial
@@ -54,9 +56,20 @@ func (b *Run) AxesInUse() Axes {
 		skips = skips || b.maySkip(rule)
 	}
 	a.Work = func(worker int) core.Work {
-		return tasks.New(b.Config.Work, tasks.Env{Me: int32(worker), Batches: batches, Skips: skips})
+		return tasks.New(b.Config.Work, tasks.Env{Me: int32(worker), Batches: batches, Skips: skips, Threads: b.Config.Device.Threads, Hosts: b.hostsOfWorkers()})
 	}
 	return a
+}
+
+// hostsOfWorkers numbers the host of each worker; nil: unknown.
+func (b *Run) hostsOfWorkers() (hosts []int32) {
+	if b.Hosts == nil {
+		return nil
+	}
+	for _, rank := range b.Roles.Workers {
+		hosts = append(hosts, int32(slices.Index(b.Hosts, b.Hosts[rank])))
+	}
+	return hosts
 }
 
 // HasTasks says whether policies say which samples the workers compute.

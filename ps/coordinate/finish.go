@@ -301,7 +301,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 				_, reply := r.station.Plan.Shards[id].WireBytes()
 				s.PerShard[id].AddCached(w.Cached[id], reply)
 			}
-			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.station.Hosts[rank], Device: r.Units[rank].Name, Iterations: w.Iterations, Steps: w.Steps, Samples: w.Samples,
+			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.station.Hosts[rank], Device: r.Units[rank].Name, Iterations: w.Iterations, Steps: w.Steps, Samples: w.Samples, Threads: metrics.Mean(w.Threads, w.Iterations),
 				Pace: w.Pace, ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}
 			if w.Member { // its leader has a row already, because a leader is the first rank of its team
 				s.PerWorker[w.Worker].AddMember(row)

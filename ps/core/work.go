@@ -39,6 +39,8 @@ type Task struct {
 	// a worker's own iteration counts from the first step, and so does that of an extra task.
 	Until time.Duration
 	Keep  Keeping
+	// Threads is how many threads the worker's kernels use from this iteration on; 0: as many as before. Of a worker's own iteration only.
+	Threads int32
 }
 
 // Keeping says what is done with the gradients of a task.
@@ -161,12 +163,12 @@ func (w *Worker) mayStartExtra() bool {
 // computeEffect tells the driver to compute a task.
 func computeEffect(t Task) Effect {
 	return Effect{Kind: Compute, Iter: t.Iter, Src: t.From, Dst: t.To, Slot: t.Grain, At: t.Until,
-		Msg: wire.Header{Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter, Flags: uint8(t.Keep)}}
+		Msg: wire.Header{Owner: t.Owner, Part: t.Part, Parts: t.Parts, Iter: t.Iter, Flags: uint8(t.Keep), Samples: int64(t.Threads)}}
 }
 
 // Task is the task of a Compute or a Cancel.
 func (e *Effect) Task() Task {
-	return Task{Owner: e.Msg.Owner, Part: e.Msg.Part, Parts: e.Msg.Parts, Iter: e.Iter, From: e.Src, To: e.Dst, Grain: e.Slot, Until: e.At, Keep: Keeping(e.Msg.Flags)}
+	return Task{Owner: e.Msg.Owner, Part: e.Msg.Part, Parts: e.Msg.Parts, Iter: e.Iter, From: e.Src, To: e.Dst, Grain: e.Slot, Until: e.At, Keep: Keeping(e.Msg.Flags), Threads: int32(e.Msg.Samples)}
 }
 
 // startOwn starts the worker's next iteration, or the range of it that the policy leaves to the worker.

@@ -14,6 +14,9 @@ type Float float64
 // Some is a pointer to v, for the fields of a Summary that may be absent.
 func Some(v float64) *Float { f := Float(v); return &f }
 
+// Mean is a mean of n values; 0 if there are none.
+func Mean(sum, n int64) Float { return Float(float64(sum) / float64(max(n, 1))) }
+
 // MarshalJSON writes the number, or null when it is not finite.
 func (f Float) MarshalJSON() ([]byte, error) {
 	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
@@ -240,6 +243,7 @@ type WorkerSummary struct {
 	Iterations int64           `json:"iterations"`
 	Steps      int64           `json:"steps,omitempty"` // that the worker took on parameters of its own
 	Samples    int64           `json:"samples"`
+	Threads    Float           `json:"threads,omitempty"` // of its kernels in an iteration, the mean, where threads move between workers
 	ComputeS   Float           `json:"compute_s"`
 	BlockedS   Float           `json:"blocked_s"`
 	MaxLead    int64           `json:"max_lead"`

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -175,5 +177,60 @@ func TestFlexRRMovesWork(t *testing.T) {
 				t.Errorf("a parameter is off by %g, want a little: sums are added up in another order", d)
 			}
 		})
+	}
+}
+
+// threaded notes how many threads a device is told to use.
+type threaded struct {
+	kernels.Device
+	told func(n int)
+}
+
+func (d threaded) SetThreads(n int) {
+	d.told(n)
+	d.Device.(kernels.Threaded).SetThreads(n)
+}
+
+// Under EPSP a slow worker gets threads of others on its host, its kernels use them, and the run ends with the parameters of a run without it, except for
+// the order in which gradients are added. On another host no thread moves.
+func TestThreadsMoveToAStraggler(t *testing.T) {
+	const base, most = 4, 6
+	set := []string{"cluster={servers: 1}", withoutMemory, "device={kind: cpu, threads: 4}", "faults=[{worker: 1, slow: {sleep: 40ms}}]", "train.stop={updates: 8}"}
+	plain := mustTrain(t, load(t, set...), 5)
+	for hosts, moves := range map[string]bool{"aaaaa": true, "aabcd": false} {
+		var mu sync.Mutex
+		told := map[int][]int{} // by rank
+		res, errs := runOver(t, hosted(hosts), load(t, append(set, "work={policy: epsp, micro: 1, threads_max: 6}")...), func(o *Options) {
+			rank, device := o.Transport.Rank(), o.NewDevice
+			o.Host = hosts[rank:][:1]
+			o.NewDevice = func() (kernels.Device, error) {
+				d, err := device()
+				return threaded{d, func(n int) {
+					mu.Lock()
+					defer mu.Unlock()
+					told[rank] = append(told[rank], n)
+				}}, err
+			}
+		})
+		for i, err := range errs {
+			if err != nil {
+				t.Fatalf("%s: rank %d: %v", hosts, i, err)
+			}
+		}
+		if d := distance(plain.Parameters, res[0].Parameters); d == 0 || d > 1e-5 {
+			t.Errorf("%s: a parameter is off by %g, want a little: sums are added up in another order", hosts, d)
+		}
+		for w, s := range res[0].Summary.PerWorker {
+			ns, sum := told[w+1], 0
+			for _, n := range ns {
+				sum += n
+			}
+			if len(ns) != int(s.Iterations) || ns[0] != base || slices.Min(ns) < 1 || slices.Max(ns) > most || !moves && sum != base*len(ns) || moves && w == 1 && slices.Max(ns) == base {
+				t.Errorf("%s: worker %d computes %d iterations with %v threads", hosts, w, s.Iterations, ns)
+			}
+			if got := float64(s.Threads) * float64(len(ns)); math.Abs(got-float64(sum)) > 1e-6 {
+				t.Errorf("%s: worker %d is said to have had %v threads, of %v", hosts, w, got, ns)
+			}
+		}
 	}
 }

@@ -237,7 +237,7 @@ func (s *simulation) model() []string {
 		lines = append(lines, roundsText(s.cfg))
 	}
 	if s.hasTasks() {
-		lines = append(lines, tasksText(s.axes.Parts))
+		lines = append(lines, tasksText(s.axes.Parts, s.cfg.Work.ThreadsMax > 0))
 	}
 	lines = append(append(lines, faultsText(&s.o, len(s.o.Pauses))), slowLines(s.cfg)...)
 	if p := s.cfg.Payload; p.Lossy() {

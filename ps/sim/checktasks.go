@@ -15,6 +15,7 @@ import (
 //	a task         is computed as it was assigned, up to where the policy has cancelled it or its time is over, by one step more
 //	a part         is pushed at most once by a worker; at a shard it is merged once, or dropped once
 //	an iteration   has each sample at most once, and its header counts them
+//	a thread       computes for one worker of its host (checkpolicies.go)
 //	messages       between workers answer to what happened to their senders: nobody sends on and on
 //
 // That nobody waits for ever is checked for all runs.
@@ -37,6 +38,7 @@ type taskCheck struct {
 type tasksOf struct {
 	assigned []assigned // that are not computed
 	current  int        // index of the one that is computed; -1: none
+	threads  int32      // of its kernels; 0: not told
 }
 
 // assigned is a task as its policy knows it.
@@ -112,27 +114,6 @@ func (c *taskCheck) fail(format string, args ...any) {
 	}
 }
 
-// watched is a policy, with the checker listening.
-type watched struct {
-	core.Work
-	c  *taskCheck
-	me int32
-}
-
-// watch makes the checker listen to a policy.
-func (c *taskCheck) watch(me int32, p core.Work) core.Work { return &watched{p, c, me} }
-
-// Step steps the policy. The checker hears of the event first.
-func (w *watched) Step(ev core.WorkEvent, out []core.Order) []core.Order {
-	w.c.hears(w.me, &ev)
-	from := len(out)
-	out = w.Work.Step(ev, out)
-	for i := range out[from:] {
-		w.c.ordered(w.me, ev.Kind, &out[from+i])
-	}
-	return out
-}
-
 // hears notes what a policy is told.
 func (c *taskCheck) hears(me int32, ev *core.WorkEvent) {
 	k := &c.workers[me]
@@ -181,6 +162,7 @@ func (c *taskCheck) ordered(me int32, during core.WorkEventKind, o *core.Order) 
 	k := &c.workers[me]
 	switch o.Kind {
 	case core.Assign:
+		c.usesThreads(me, during, &o.Task)
 		if during == core.Starting && o.Task.Owner == me && k.current >= 0 && k.assigned[k.current].task.Iter == o.Task.Iter {
 			k.assigned = slices.Delete(k.assigned, k.current, k.current+1)
 			k.current = c.assign(me, o.Task)
@@ -258,7 +240,7 @@ func (c *taskCheck) computed(me int32, n int64) {
 
 // lost forgets the tasks of a worker that was lost.
 func (c *taskCheck) lost(me int32) {
-	c.workers[me] = tasksOf{current: -1}
+	c.workers[me] = tasksOf{current: -1, threads: c.workers[me].threads}
 	c.isLossy = true
 }
 

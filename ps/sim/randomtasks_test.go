@@ -280,7 +280,7 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 	if os.Getenv("FLUENTPS_SIM_SEEDS") == "" {
 		n = 400
 	}
-	lost := 0
+	lost, threads := 0, 0
 	ran, moved, cut, codes := map[string]int{}, map[string]int64{}, map[string]int64{}, [2]int64{}
 	for k := range n {
 		seed := uint64(first + k)
@@ -303,6 +303,11 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 		name := o.Config.Work.Policy
 		lost += r.Lost
 		ran[name]++
+		for _, w := range r.Summary.PerWorker {
+			if o.Config.Work.ThreadsMax > 0 && float64(w.Threads) > float64(o.Config.Device.Threads) {
+				threads++
+			}
+		}
 		moved[name] += s.check.tasks.shards[0].merged
 		cut[name] += s.check.tasks.cut
 		codes[0], codes[1] = codes[0]+s.check.tasks.codes[0], codes[1]+s.check.tasks.codes[1]
@@ -313,7 +318,10 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("runs %v, parts merged %v, samples left out %v, %d workers lost; iterations decoded exactly and not: %v", ran, moved, cut, lost, codes)
+	if n > 100 && threads == 0 {
+		t.Error("no worker has got a thread")
+	}
+	t.Logf("%d workers have got threads; runs %v, parts merged %v, samples left out %v, %d workers lost; iterations decoded exactly and not: %v", threads, ran, moved, cut, lost, codes)
 	if n > 100 && min(codes[0], codes[1]) < int64(n/8) {
 		t.Errorf("iterations decoded exactly and not: %v; the draw is too narrow", codes)
 	}
@@ -342,6 +350,10 @@ func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
 			of.Sync[i].Phase = configs.Phase{Scheme: e.Scheme, Common: scheme.Common{Fold: scheme.FoldRank}, Params: &scheme.DropParams{Required: int64(r.IntN(n + 1)), Contributors: "shard"}}
 			of.Sync[i].Then = nil
 		}
+	}
+	if of.Work.Policy == "epsp" && r.IntN(2) == 0 {
+		of.Device.Kind, of.Device.Threads = "cpu", 1+r.IntN(4)
+		of.Work.ThreadsMax, of.Simulate.RanksPerHost = of.Device.Threads+r.IntN(4), 2+r.IntN(7)
 	}
 	if of.Work.Policy == "dropcompute" && r.IntN(2) == 0 {
 		of.Work.Time, of.Work.Profile = 0, int64(1+r.IntN(4)) // tau is chosen

@@ -100,7 +100,7 @@ func (s *simulation) summary() *metrics.Summary {
 		workers = append(workers, w.spans)
 		sum.MaxLead = max(sum.MaxLead, w.node.LeadMax)
 		sum.PerWorker = append(sum.PerWorker, metrics.WorkerSummary{Worker: i, Rank: w.rank, Host: fmt.Sprintf("host%d", w.host),
-			Iterations: w.node.Started, Steps: w.taken(), Samples: w.samples, MaxLead: w.node.LeadMax, Pace: &w.pace,
+			Iterations: w.node.Started, Steps: w.taken(), Samples: w.samples, Threads: metrics.Mean(w.tasks.threadsSum, w.node.Started), MaxLead: w.node.LeadMax, Pace: &w.pace,
 			ComputeS: metrics.Float(w.spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.spans.Times[metrics.Blocked].Seconds())})
 	}
 	for i := range s.servers {

@@ -40,6 +40,9 @@ type tasking struct {
 	own     int64 // time of the grains before the last one, without slowness
 	sums    wire.Header
 	kept    []keptTask // of the iteration
+
+	stretch    float64 // how much longer computing takes with the threads that the worker has; 0: as long as is modelled
+	threadsSum int64   // of its own iterations
 }
 
 // keptTask is a task that was computed and is pushed later.
@@ -62,7 +65,7 @@ func (k *tasking) text() string {
 
 // takeAxes makes the policies of the work axis, if there are any. Each is watched by the checker.
 func (s *simulation) takeAxes() error {
-	s.axes = (&build.Run{Config: s.cfg, Roles: s.roles, Axes: s.o.Axes}).AxesInUse()
+	s.axes = (&build.Run{Config: s.cfg, Roles: s.roles, Hosts: worldOf(s.cfg), Axes: s.o.Axes}).AxesInUse()
 	if s.axes.Work == nil {
 		return nil
 	}
@@ -97,8 +100,11 @@ func (s *simulation) refuseScheme(rule int, ss *core.ShardScheme) error {
 }
 
 // tasksText describes the model of tasks.
-func tasksText(parts int) string {
+func tasksText(parts int, threadsMove bool) string {
 	text := "tasks    a step of n samples costs n/b of an iteration with a batch of b"
+	if threadsMove {
+		text += "; with p times device.threads it takes 1/p of the time"
+	}
 	if parts > 1 {
 		text += "; messages between workers cost latency, and to merge a part costs what a fold costs"
 	}
@@ -109,7 +115,7 @@ func tasksText(parts int) string {
 func (s *simulation) beginTask(me int32, t core.Task) {
 	w := &s.workers[me]
 	k := &w.tasks
-	*k = tasking{task: t, kept: k.kept, iter: k.iter, isOn: true, mustCut: true, next: t.From, limit: t.To}
+	*k = tasking{task: t, kept: k.kept, stretch: k.stretch, threadsSum: k.threadsSum, iter: k.iter, isOn: true, mustCut: true, next: t.From, limit: t.To}
 	if t.To == 0 {
 		k.limit = int32(s.workers[t.Owner].batch)
 	}
@@ -118,6 +124,9 @@ func (s *simulation) beginTask(me int32, t core.Task) {
 		return
 	}
 	k.iter, w.iter, k.kept = t.Iter, t.Iter, k.kept[:0]
+	if t.Threads > 0 {
+		k.stretch, k.threadsSum = float64(s.cfg.Device.Threads)/float64(t.Threads), k.threadsSum+int64(t.Threads)
+	}
 	s.started(me, t.Iter)
 	if s.real != nil {
 		s.real.beginRanges(me)
@@ -191,9 +200,12 @@ func (s *simulation) grainDone(me int32) {
 }
 
 // takesGrain is how long a grain of n samples from one on computes in the worker's own iteration, in nanoseconds; own, injected and late
-// are those of takes.
+// are those of takes. The cost of computing is that of a worker with so many threads; with p times as many it takes 1/p of the time.
 func (w *worker) takesGrain(iter, from, n int64, isFirst bool) (own, injected, late int64) {
 	share := float64(n) / float64(w.batch)
+	if w.tasks.stretch > 0 {
+		share *= w.tasks.stretch
+	}
 	base, pushing, a := w.amounts(iter, from, from+n)
 	base, pushing = time.Duration(share*float64(base)), time.Duration(share*float64(pushing))
 	if isFirst {

@@ -179,12 +179,32 @@ func TestCheckersDetectBrokenLawsOfTasks(t *testing.T) {
 			return out
 		}
 	}
+	threaded := func(of int32) func(worker int) core.Work { // in the second iteration
+		uses := func(ev core.WorkEvent, out []core.Order) []core.Order {
+			if ev.Kind != core.Starting {
+				return out
+			}
+			own := ev.Task
+			own.Threads = 4
+			if own.Iter > 0 && own.Owner == 0 {
+				own.Threads = of
+			}
+			return append(out, assign(own))
+		}
+		return policies(uses, uses)
+	}
 	for _, c := range []struct {
 		what, law string
 		latency   string
+		set       []string
 		work      func(worker int) core.Work
 		spoil     func(s *simulation)
 	}{
+		{what: "a thread from nowhere", law: "the workers of host 0 have 9 threads, and began with 8", set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}", "simulate.ranks_per_host=3"}, work: threaded(5)},
+		{what: "a thread of another host", law: "the workers of host 1 have 5 threads, and began with 4", set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}"}, work: threaded(5)},
+		{what: "too many threads", law: "worker 0 has 7 threads, at most 6 are allowed", set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}", "simulate.ranks_per_host=3"}, work: threaded(7)},
+		{what: "no threads", law: "threads: worker 0 computes", set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}"}, work: threaded(0)},
+		{what: "threads that may not move", law: "threads: worker 0 computes", work: threaded(4)},
 		{what: "samples twice", law: "exactly once: shard 0 folds iteration 0 of worker 0 with 11 samples", work: policies(give(4), taken(1))},
 		{what: "a part that nobody computes", law: "liveness", work: policies(give(5), idle)},
 		{what: "a part twice", law: "exactly once: worker 1 is assigned", work: policies(give(5), taken(2))},
@@ -202,7 +222,7 @@ func TestCheckersDetectBrokenLawsOfTasks(t *testing.T) {
 		}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			o := setting{workers: 2, servers: 1, scheme: "bsp", iterations: 30, set: []string{"train.batch_per_worker=10", "simulate.network={bandwidth: 1MB, latency: " + cmp.Or(c.latency, "1ms") + "}"}}.options(t)
+			o := setting{workers: 2, servers: 1, scheme: "bsp", iterations: 30, set: append(c.set, "train.batch_per_worker=10", "simulate.network={bandwidth: 1MB, latency: "+cmp.Or(c.latency, "1ms")+"}")}.options(t)
 			o.Axes = build.Axes{Work: c.work, Parts: 2}
 			s, err := newSimulation(o)
 			if err != nil {

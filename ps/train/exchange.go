@@ -104,6 +104,7 @@ type Report struct {
 	Iterations int64
 	Steps      int64 // on parameters of the worker's own; 0: every step is an exchange
 	Samples    int64
+	Threads    int64 // of the kernels, over all iterations; 0: as configured
 	LeadMax    int64
 	WaitedLast []int64
 	Records    int   // number of iterations whose times are kept
@@ -115,7 +116,7 @@ type Report struct {
 
 // Report returns the worker's report at the end of training.
 func (w *Side) Report() *Report {
-	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples, Records: w.counters.records.Len(), LeftOut: w.counters.records.LeftOut, Pace: &w.counters.pace}
+	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples, Threads: w.counters.threads, Records: w.counters.records.Len(), LeftOut: w.counters.records.LeftOut, Pace: &w.counters.pace}
 	if w.deltas.own != nil {
 		rep.Steps = w.deltas.own.own.Steps()
 	}

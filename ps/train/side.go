@@ -105,6 +105,7 @@ type idle struct {
 // counters are what a worker counts.
 type counters struct {
 	samples      int64
+	threads      int64 // of the worker's own iterations; 0: none has moved
 	spans        metrics.Spans
 	records      metrics.Recorder
 	pace         metrics.Pace

@@ -7,6 +7,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
+	"fluentps/kernels"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
 	"fluentps/ps/optim"
@@ -129,6 +130,7 @@ func (w *Side) beginTask(t core.Task) {
 	if g.isOwn = t.Owner == int32(w.me) && g.iter != t.Iter; g.isOwn {
 		copy(g.params.Bytes(), w.arenas.params.Bytes())
 		w.holdParameters(false)
+		w.useThreads(t.Threads)
 		g.iter = t.Iter
 		for i := range g.kept {
 			g.kept[i].isFree = true
@@ -145,6 +147,16 @@ func (w *Side) holdParameters(held bool) {
 	if m, ok := w.model.(workload.Holder); ok {
 		m.Hold(held)
 	}
+}
+
+// useThreads makes the worker's kernels use n threads; 0: as many as before.
+func (w *Side) useThreads(n int32) {
+	if n > 0 {
+		if d, ok := w.o.Device.(kernels.Threaded); ok { // configs refuses others
+			d.SetThreads(int(n))
+		}
+	}
+	w.counters.threads += int64(n)
 }
 
 // cancel shortens the current task: it ends at sample to.

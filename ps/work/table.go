@@ -42,7 +42,7 @@ var All = []Entry{
 	{Name: "flexrr", Rule: "a worker that has fallen behind gives samples of its batch to workers that are done, a chunk at a time; it takes back what they have not begun when it is done itself",
 		Source: "FlexRR (Harlap et al., SoCC 2016) [P]; messages as in a third party's implementation [T], chunks recalled [M]; the handshake of a recall is ours", Steps: true, Moves: true},
 	{Name: "epsp", Rule: "elastic: a worker keeps the share of its batch that fits its speed, and the others get the rest when the iteration starts; whoever is idle takes tasks that have not begun from the worker that is projected to finish last",
-		Source: "Falcon's EPSP (Zhou et al., ICDCS 2019): straggler projection, elastic control and the transfer of blocked tasks to pioneers [P]; all formulas and messages are reconstructed [R], and a worker has one unit of computing", Steps: true, Moves: true},
+		Source: "Falcon's EPSP (Zhou et al., ICDCS 2019): straggler projection, elastic control of parallelism and the transfer of blocked tasks to pioneers [P]; what parallelism is, all formulas and messages are reconstructed [R]", Steps: true, Moves: true},
 	{Name: "anytime", Rule: "each worker computes for a fixed time, and its push weighs by the samples that it got through",
 		Source: "Anytime minibatch (Ferdinand et al.), recalled [M]; that the first step always runs is ours", Steps: true, Timed: true, Cuts: true},
 	{Name: "dropcompute", Rule: "a worker that has computed for longer than tau leaves out the rest of its micro-batches, and exchanges what it has; tau is set, or chosen by the times that were measured",

@@ -24,8 +24,10 @@ type Spec struct {
 	Time  time.Duration `yaml:"time" min:"0" max:"1e6" when:"policy=anytime,dropcompute" doc:"how long a worker computes in an iteration: it begins no step later, except the first; dropcompute, 0: tau is chosen from what is measured in the first iterations"`
 	Alpha float64       `yaml:"alpha" min:"0" max:"1e3" when:"policy=epsp" doc:"a worker is a straggler if it is projected to take longer than the median of all by more than this share"`
 	Rate  float64       `yaml:"rate" above:"0" max:"1" when:"policy=epsp" doc:"share of the newest iteration in a worker's measured speed"`
-	Help  Help          `yaml:"help"`
-	Code  Code          `yaml:"code"`
+	// ThreadsMax is elastic control within a worker.
+	ThreadsMax int  `yaml:"threads_max" min:"0" max:"1024" when:"policy=epsp" doc:"most threads of a worker's kernels: when an iteration starts, a straggler gets one of the device.threads of a worker on its host that can do without, until it has so many; 0: no thread moves"`
+	Help       Help `yaml:"help"`
+	Code       Code `yaml:"code"`
 
 	Load     int    `yaml:"load" min:"1" max:"1e6" when:"policy=partial" doc:"partitions that a worker computes in an iteration, its own first; with order cyclic there are as many copies of each"`
 	Required int    `yaml:"required" min:"0" max:"1e6" when:"policy=partial" doc:"partitions that close an iteration; 0: all"`

@@ -13,25 +13,27 @@ import (
 
 // Messages of epsp.
 const (
-	// I have computed my part of iteration Iter in Blocked, at a speed of Loss samples a second, and am idle.
+	// I have computed my part of iteration Iter in Blocked, and am idle. I have Correct threads, with which I compute Loss samples a second.
 	idle = firstKind + iota
 	// Of my iteration Iter, Samples samples have not begun. I am projected to take Blocked for all of it, at a speed of Loss.
 	// Samples 0: I give nothing. Part 1: this answers take.
 	offer
-	take // give me Samples samples of your iteration Iter
+	take   // give me Samples samples of your iteration Iter
+	thread // one of my threads is yours
 )
 
 // epsp is a reconstruction of Falcon's EPSP (Zhou et al., ICDCS 2019). The ideas are the paper's [P]; formulas, numbers and
 // messages are reconstructed [R]. A task is a step of samples. Tasks that have not begun move, others stay.
 //
 //	straggler projection   f = time so far + left / u, u: smoothed samples a second; a straggler: f > (1 + alpha) * median of all
-//	elastic control        when an iteration starts: T = all samples / all speeds; a worker with batch / u > (1 + alpha) T
-//	                       keeps u T of its batch, and the workers with room up to T get the rest
+//	elastic control        when an iteration starts: T = all samples / all speeds; a worker with batch / u > (1 + alpha) T gets
+//	                       a thread of one on its host (threads.go); then such a worker keeps u T of its batch, and the workers with
+//	                       room up to T get the rest
 //	transfer               an idle worker (pioneer) j asks all, takes the offer with the largest f, and gets floor(q u_j / (u_j + u))
 //	                       of the q samples that have not begun, the last ones
 //
 // The sync axis says whether it is enforced (bsp) or slack (ssp). Parts are added up before a scheme hears of the owner's
-// push. A worker has one unit of computing: EPSP's control of the parallelism within a worker is not there.
+// push.
 type epsp struct {
 	lender
 	batches  []int
@@ -44,6 +46,7 @@ type epsp struct {
 	now      time.Duration
 	started  time.Duration // of the iteration
 	meter    meter
+	threads  threads
 
 	asked     []bool // per worker: its offer is missing
 	best      proffer
@@ -64,6 +67,7 @@ func newEPSP(s work.Spec, e Env) core.Work {
 	p := &epsp{lender: newLender(s, e), batches: e.Batches, alpha: s.Alpha, rate: s.Rate, takesFrom: -1,
 		speeds: make([]float64, n), took: make([]time.Duration, n), finished: slices.Repeat([]int64{-1}, n), owed: make([]bool, n), asked: make([]bool, n)}
 	p.keeps = p.isFasterThere
+	p.threads = newThreads(s, e)
 	return p
 }
 
@@ -73,6 +77,9 @@ func (p *epsp) Step(ev core.WorkEvent, out []core.Order) []core.Order {
 		p.started, p.takesFrom, p.best = ev.At, -1, proffer{}
 		p.decay()
 		clear(p.asked)
+		p.useThreads() // and those that have come
+		out = p.giveThread(out)
+		ev.Task.Threads = p.useThreads()
 		return p.starting(ev.Task, int32(p.batches[p.me]), p.loans(), out)
 	}
 	isOwn := p.isOwn(&ev.Task)
@@ -101,85 +108,6 @@ func (p *epsp) Step(ev core.WorkEvent, out []core.Order) []core.Order {
 	return out
 }
 
-// measure follows the speed from step to step of whatever the worker computes. The last step of a task also pushes, so it counts only where a
-// task has no other. Samples and times are summed apart: a mean of speeds would believe a step that took no time.
-func (p *epsp) measure(ev *core.WorkEvent) {
-	m := &p.meter
-	if t := &ev.Task; !m.isOn || t.Owner != m.task.Owner || t.Part != m.task.Part || t.Iter != m.task.Iter {
-		m.isOn, m.task, m.steps, m.samples = true, *t, 0, int64(t.From)
-	}
-	if ev.Kind == core.Stepped || m.steps == 1 {
-		if took := (ev.At - m.at).Seconds(); m.steps > 0 {
-			m.sum, m.seconds = m.sum+float64(m.samples-m.from), m.seconds+took
-		}
-	}
-	if m.seconds > 0 && m.sum > 0 {
-		p.speeds[p.me] = m.sum / m.seconds
-	}
-	m.at, m.from, m.samples, m.steps = ev.At, m.samples, ev.Samples, m.steps+1
-	m.isOn = ev.Kind == core.Stepped
-}
-
-// decay makes the last iteration weigh `rate` in the worker's speed.
-func (p *epsp) decay() {
-	p.meter.sum, p.meter.seconds, p.meter.isOn = p.meter.sum*(1-p.rate), p.meter.seconds*(1-p.rate), false
-}
-
-// meter measures a worker's speed.
-type meter struct {
-	sum, seconds float64 // samples, and the time that they took, of the iterations so far
-	isOn         bool
-	task         core.Task
-	steps        int
-	at           time.Duration // when the current step began
-	from         int64         // the first sample of the current step
-	samples      int64         // the first sample behind it
-}
-
-// speed is what the worker computes at now: less than measured, if the current step takes longer than it should.
-func (p *epsp) speed() float64 {
-	u := p.speeds[p.me]
-	if took, n := (p.now - p.meter.at).Seconds(), float64(p.meter.samples-p.meter.from); p.meter.isOn && took > 0 && n > 0 && (u == 0 || n/took < u) {
-		return n / took
-	}
-	return u
-}
-
-// projected is how long the iteration takes, if the worker computes what is left at its speed.
-func (p *epsp) projected() time.Duration {
-	u := p.speed()
-	if u == 0 {
-		return p.now - p.started
-	}
-	return p.now - p.started + seconds(float64(p.end-p.begun)/u)
-}
-
-// usual is how long a worker takes for an iteration as far as is known; at least so far, if it is not known to be idle.
-func (p *epsp) usual(w int) time.Duration {
-	switch {
-	case p.finished[w] >= p.iter:
-		return p.took[w]
-	case p.speeds[w] == 0:
-		return p.now - p.started
-	}
-	return max(p.now-p.started, seconds(float64(p.batches[w])/p.speeds[w]))
-}
-
-// isStraggler compares the projection with the median of all workers, the lower one in the middle.
-func (p *epsp) isStraggler() bool {
-	var all []time.Duration
-	for w := range p.batches {
-		switch {
-		case int32(w) == p.me:
-			all = append(all, p.projected())
-		case !p.gone[w]:
-			all = append(all, p.usual(w))
-		}
-	}
-	slices.Sort(all)
-	return float64(p.projected()) > float64((1+p.alpha)*float64(all[(len(all)-1)/2]))
-}
-
 // isFree says whether the worker has nothing to compute.
 func (p *epsp) isFree() bool { return p.isFixed && !p.hasBorrowed() && !p.left && p.takesFrom < 0 }
 
@@ -191,7 +119,7 @@ func (p *epsp) ask(out []core.Order) []core.Order {
 	p.best = proffer{}
 	for w := range p.batches {
 		if p.asked[w] = int32(w) != p.me && !p.gone[w]; p.asked[w] {
-			out = append(out, tell(int32(w), idle, wire.Header{Iter: p.iter, Loss: p.speeds[p.me], Blocked: int64(p.took[p.me])}))
+			out = append(out, tell(int32(w), idle, wire.Header{Iter: p.iter, Loss: p.speedWithAll(), Blocked: int64(p.took[p.me]), Correct: int64(p.threads.held[p.me])}))
 		}
 	}
 	return out
@@ -205,6 +133,7 @@ func (p *epsp) heard(m *wire.Header, out []core.Order) []core.Order {
 	switch m.Flags {
 	case idle:
 		p.speeds[from], p.took[from], p.finished[from] = m.Loss, time.Duration(m.Blocked), m.Iter
+		p.threads.held[from] = int32(m.Correct)
 		q := p.offered(m.Iter)
 		p.owed[from] = q == 0
 		return append(out, p.offerTo(from, q, 0))
@@ -225,6 +154,9 @@ func (p *epsp) heard(m *wire.Header, out []core.Order) []core.Order {
 		return append(out, p.offerTo(from, 0, 1))
 	case give:
 		p.takesFrom = -1
+	case thread:
+		p.threads.held[p.me]++
+		return out
 	case yours: // a chunk has come back
 		return out
 	}
@@ -315,19 +247,27 @@ func (p *epsp) isFasterThere(c *chunk) bool {
 	return wait+seconds(n/there) <= seconds(n/here)
 }
 
-// loans is the elastic control: what the worker gives to whom when its iteration starts.
-func (p *epsp) loans() (loans []loan) {
+// commonFinish is how long the iteration takes, in seconds, if each worker has the share of all samples that fits its speed.
+func (p *epsp) commonFinish() (finish float64, known bool) {
 	var samples, speed float64
 	for w, b := range p.batches {
 		if p.gone[w] {
 			continue
 		}
 		if p.speeds[w] == 0 {
-			return nil
+			return 0, false
 		}
 		samples, speed = samples+float64(b), speed+p.speeds[w]
 	}
-	finish := samples / speed // of all, in seconds, if each had its share
+	return samples / speed, true
+}
+
+// loans is the elastic control of shares: what the worker gives to whom when its iteration starts.
+func (p *epsp) loans() (loans []loan) {
+	finish, known := p.commonFinish()
+	if !known {
+		return nil
+	}
 	excess := func(w int) float64 { return float64(p.batches[w]) - float64(p.speeds[w]*finish) }
 	isLate := func(w int) bool {
 		return float64(p.batches[w]) > float64((1+p.alpha)*float64(p.speeds[w]*finish))
@@ -378,8 +318,14 @@ func (p *epsp) deal(room []float64, excess float64) (loans []loan) {
 func seconds(s float64) time.Duration { return time.Duration(min(s, 1e9) * 1e9) }
 
 // Memory is what the worker has measured of itself, samples and their seconds, and the speed of each worker in samples a second.
+// All of it is for the threads that a worker begins with.
 func (p *epsp) Memory() []float64 {
-	return append([]float64{p.meter.sum, p.meter.seconds}, p.speeds...)
+	t := &p.threads
+	m := []float64{p.meter.sum, p.meter.seconds * float64(t.used) / float64(t.base)}
+	for w, u := range p.speeds {
+		m = append(m, u*float64(t.base)/float64(t.of(int32(w))))
+	}
+	return m
 }
 
 // Recall goes on with a memory.

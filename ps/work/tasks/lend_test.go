@@ -45,6 +45,16 @@ func specOf(t *rapid.T, policy string) work.Spec {
 	}
 	s.Alpha = rapid.SampledFrom([]float64{0.2, 0, 1}).Draw(t, "alpha")
 	s.Rate = rapid.SampledFrom([]float64{0.3, 0.01, 1}).Draw(t, "rate")
+	if policy == "epsp" {
+		s.ThreadsMax = rapid.SampledFrom([]int{0, modelBase + 1, 8}).Draw(t, "threads")
+	}
+	return s
+}
+
+// specOfThreads is EPSP with so many threads at most, in steps of two samples.
+func specOfThreads(most int) work.Spec {
+	s := work.Defaults()
+	s.Policy, s.Micro, s.ThreadsMax = "epsp", 2, most
 	return s
 }
 
@@ -86,6 +96,9 @@ func TestSamplesAreLentAndComputedOnce(t *testing.T) {
 			t.Run(policy+map[bool]string{true: " with losses"}[loses], func(t *testing.T) {
 				happened := map[string]int{}
 				tenTimes(t, func(t *rapid.T) { lentAndComputedOnce(t, policy, loses, happened) })
+				if policy == "epsp" && happened["thread"] == 0 {
+					t.Error("no thread has moved")
+				}
 				want := []string{"give", "begun", "done", "recall", "yours", "recall crosses begun", "give to one that has left", "gone has samples"}
 				for _, what := range want {
 					if happened[what] == 0 && (loses || what != "gone has samples") {
@@ -123,6 +136,7 @@ func lentAndComputedOnce(t *rapid.T, policy string, loses bool, happened map[str
 		}
 	}
 	m.run(200_000)
+	happened["thread"] += m.threads.moved
 	for _, w := range m.workers {
 		if l := lenderOf(w.policy); !w.lost && (len(l.borrowed) > 0 || len(w.queue) > 0) {
 			t.Fatalf("worker %d has left and still has borrowed %+v, queue %+v", w.me, l.borrowed, w.queue)

@@ -37,6 +37,23 @@ type model struct {
 	by      map[modelIter][]int32            // who computed each sample of a complete iteration
 
 	messages, gives, extras, computations int
+	threads                               modelThreads
+}
+
+// modelThreads are the threads of the workers' kernels: a ledger of who gave one, and to whom it has come.
+type modelThreads struct {
+	given, come, used []int32 // by worker; used: in its iteration
+	moved             int
+}
+
+const modelBase = 2 // threads of a worker at first
+
+// hostsOf puts two workers on a host.
+func hostsOf(workers int) (hosts []int32) {
+	for w := range workers {
+		hosts = append(hosts, int32(w/2))
+	}
+	return hosts
 }
 
 type modelEvent struct {
@@ -90,8 +107,10 @@ type modelWorker struct {
 func newModel(s work.Spec, batches []int, iterations []int64) *model {
 	m := &model{spec: s, batches: batches, parts: map[modelIter]map[int32][2]int32{}, count: map[modelIter]int32{}, by: map[modelIter][]int32{},
 		done: make([]int64, len(batches)), out: make([]bool, len(batches))}
+	m.threads = modelThreads{given: make([]int32, len(batches)), come: make([]int32, len(batches)), used: slices.Repeat([]int32{modelBase}, len(batches))}
 	for w := range batches {
-		m.workers = append(m.workers, &modelWorker{me: int32(w), policy: New(s, Env{Me: int32(w), Batches: batches}), iter: -1, iterations: iterations[w],
+		e := Env{Me: int32(w), Batches: batches, Threads: modelBase, Hosts: hostsOf(len(batches))}
+		m.workers = append(m.workers, &modelWorker{me: int32(w), policy: New(s, e), iter: -1, iterations: iterations[w],
 			assigned: map[modelPart]bool{}, lastTo: make([]time.Duration, len(batches)), cutTo: make([]bool, len(batches)), knowsGone: make([]bool, len(batches))})
 	}
 	return m
@@ -209,6 +228,11 @@ func (m *model) send(w *modelWorker, to int32, msg wire.Header) {
 	if msg.Flags == give {
 		m.gives++
 	}
+	isThread := m.spec.Policy == "epsp" && msg.Flags == thread
+	if isThread {
+		m.threads.moved++
+		m.threads.given[w.me]++
+	}
 	at := max(m.now+m.delay("message"), w.lastTo[to])
 	w.lastTo[to] = at
 	m.after(at-m.now, func() {
@@ -220,6 +244,9 @@ func (m *model) send(w *modelWorker, to int32, msg wire.Header) {
 		case msg.Flags == wire.Gone:
 			m.hearGone(k, w.me)
 		default:
+			if isThread && !k.left {
+				m.threads.come[to]++
+			}
 			m.tell(k, core.WorkEvent{Kind: core.Came, Msg: msg})
 		}
 		m.advance(k)
@@ -247,6 +274,7 @@ func (m *model) advance(w *modelWorker) {
 		m.tell(w, core.WorkEvent{Kind: core.Starting, Task: w.own})
 		w.starting = false
 		w.cur = w.own
+		m.useThreads(w)
 		m.begin(w)
 	case w.owed == 0:
 		w.left = true
@@ -282,7 +310,7 @@ func (m *model) step(w *modelWorker) {
 	w.n = max(0, min(grain, w.limit-w.next))
 	m.tell(w, core.WorkEvent{Kind: core.Stepped, Task: w.cur, Samples: int64(w.next + w.n)})
 	isLast := w.next+w.n >= w.limit
-	took := time.Duration(float64(w.n) * m.cost(w.me, m.now))
+	took := time.Duration(float64(w.n) * m.cost(w.me, m.now) * modelBase / float64(m.threads.used[w.me]))
 	if m.worked != nil {
 		t := w.cur
 		t.From, t.To = w.next, w.next+w.n

@@ -74,6 +74,8 @@ func messageText(policy string, m wire.Header) string {
 	case offer:
 		return fmt.Sprintf("offer of iteration %d: %d samples have not begun; it would take %.2f ms, at %.0f samples a second", m.Iter, m.Samples, float64(m.Blocked)/1e6, m.Loss) +
 			map[bool]string{true: "; the answer to take"}[m.Part == 1]
+	case thread:
+		return fmt.Sprintf("one of its threads, at the start of iteration %d", m.Iter)
 	case take:
 		return fmt.Sprintf("take %d samples of iteration %d", m.Samples, m.Iter)
 	}
@@ -89,6 +91,7 @@ func TestOneIterationDrawn(t *testing.T) {
 	}{
 		{"flexrr-chunks", 1, func(s *work.Spec) { s.Policy, s.Help.First, s.Help.Next = "flexrr", 0.125, 0.125 }},
 		{"epsp", 2, func(s *work.Spec) { s.Policy = "epsp" }},
+		{"epsp-threads", 3, func(s *work.Spec) { s.Policy, s.ThreadsMax = "epsp", 4 }},
 		{"flexrr-one-request", 1, func(s *work.Spec) { s.Policy, s.Help.First, s.Help.Helpers = "flexrr", 0, 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

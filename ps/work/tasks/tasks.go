@@ -19,6 +19,9 @@ type Env struct {
 	Batches []int // samples of an iteration, by worker
 	// Skips says that workers may skip iterations: a shard may wait for the push of an owner that has not pushed the iteration before.
 	Skips bool
+	// Threads is how many threads the kernels of each worker have at first, and Hosts is the host of each worker; nil: unknown.
+	Threads int
+	Hosts   []int32
 }
 
 // policies are the policies of work.All that have steps.
