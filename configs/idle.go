@@ -45,6 +45,7 @@ func idle(c *Config, o *Origins, f Facts) Diagnostics {
 	w.device()
 	w.simulated()
 	w.profile()
+	w.steps()
 	w.rules()
 	return w.out
 }

@@ -313,6 +313,23 @@ func TestSweepsAreToldOfInTheirFile(t *testing.T) {
 	golden(t, "testdata/sweep-runs.yaml", []byte(text.String()))
 }
 
+// Threads move between workers of a host, so a simulation whose ranks are each on a host of their own says that none does.
+func TestSimulatedThreadsNeedHosts(t *testing.T) {
+	for ranks, warns := range map[int]bool{1: true, 2: false} {
+		c, o, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: generated, rows: 640}\nmodel: {name: softmax}\ntrain: {batch_global: 64, optimizer: {lr: 1}, stop: {epochs: 3}}\n"+
+			"device: {kind: cpu, threads: 2}\nwork: {policy: epsp, threads_max: 3}\nsimulate: {ranks_per_host: %d}\n", ranks), Options{})
+		if len(ds) > 0 {
+			t.Fatal(ds)
+		}
+		for _, simulated := range []bool{true, false} {
+			ds = Idle(c, o, Facts{Workers: 2, Computes: 2, Servers: 1, Rows: 640, Simulated: simulated})
+			if text := written(t, ds); (len(ds) == 1) != (warns && simulated) || len(ds) == 1 && !strings.Contains(text, "work.threads_max: 3, but no two workers share a host") {
+				t.Errorf("%d ranks a host, simulated %t: %q", ranks, simulated, text)
+			}
+		}
+	}
+}
+
 // Batches that differ gain nothing in a model where each takes equally long, so a simulation of them says so.
 func TestSimulatedBatchesCost(t *testing.T) {
 	for _, k := range []struct {
