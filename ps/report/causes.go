@@ -1,0 +1,218 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"fluentps/ps/metrics"
+)
+
+// cause is what a worker's time was spent on.
+type cause int
+
+const (
+	computing cause = iota
+	injected        // the sleep of injected faults
+	pushing
+	behind    // blocked until a slower worker's push
+	turns     // blocked until its turn, where workers push in turns
+	answering // blocked by servers and the wire
+	blocked   // blocked, and the file of iterations is not there to say why
+	pulling
+	causeCount
+)
+
+var causeNames = [causeCount]string{"computing", "slept for faults", "push", "waits for a slower worker", "waits for its turn", "waits for servers and wire", "blocked, cause unknown", "pull"}
+
+// causeSpans is the span of summary.json that a cause is part of.
+var causeSpans = [causeCount]metrics.Span{metrics.Compute, metrics.Compute, metrics.Push, metrics.Blocked, metrics.Blocked, metrics.Blocked, metrics.Blocked, metrics.Pull}
+
+// times are seconds by cause.
+type times [causeCount]float64
+
+func (t times) waits() float64 { return t[behind] + t[turns] + t[answering] + t[blocked] }
+
+// causes are the times of a run's workers.
+type causes struct {
+	workers []times
+	waited  map[int]float64 // seconds that others waited for each worker
+}
+
+// end is when a worker had handed over an iteration, which lets others go on.
+type end struct {
+	at     time.Duration
+	worker int
+}
+
+// causesOf splits the times of each worker. The file of iterations says how long a worker was blocked, and not why: the cause is
+// reconstructed. While a worker is blocked, pushes of others land. The last of them that landed before it went on released it: it
+// waited for that worker until then, and for servers and wire after it. In a run whose schemes never delayed a pull, nobody waited for
+// another worker.
+func causesOf(r *Run) causes {
+	c := causes{workers: make([]times, len(r.Iterations)), waited: map[int]float64{}}
+	if len(r.Iterations) == 0 {
+		return untold(r)
+	}
+	delays, turn := delaysOf(r)
+	var ends []end
+	if delays && !turn {
+		ends = endsOf(r)
+	}
+	for w, all := range r.Iterations {
+		t := &c.workers[w]
+		for i := range all {
+			it := &all[i]
+			slept := min(it.Injected, it.Compute)
+			t[computing] += (it.Compute - slept).Seconds()
+			t[injected] += slept.Seconds()
+			t[pushing] += it.Push.Seconds()
+			t[pulling] += it.Pull.Seconds()
+			if turn {
+				t[turns] += it.Blocked.Seconds()
+				continue
+			}
+			by, waited := releasedBy(ends, w, it)
+			t[behind] += waited.Seconds()
+			t[answering] += (it.Blocked - waited).Seconds()
+			if by >= 0 {
+				c.waited[by] += waited.Seconds()
+			}
+		}
+	}
+	return c
+}
+
+// endsOf are the ends of all iterations in the order of time.
+func endsOf(r *Run) (ends []end) {
+	for w, all := range r.Iterations {
+		for i := range all {
+			ends = append(ends, end{all[i].End(), w})
+		}
+	}
+	slices.SortFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
+	return ends
+}
+
+// untold are the times that the summary has, without the causes of waits.
+func untold(r *Run) (c causes) {
+	if r.Summary == nil {
+		return c
+	}
+	role, ok := r.Summary.PerRole[metrics.RoleWorker]
+	if !ok {
+		return c
+	}
+	var t times
+	for _, k := range []cause{computing, pushing, blocked, pulling} {
+		if v := float64(role[causeSpans[k].String()].Avg); v > 0 {
+			t[k] = v
+		}
+	}
+	c.workers = []times{t}
+	return c
+}
+
+// releasedBy finds the last push of another worker that landed while a worker was blocked after an iteration.
+func releasedBy(ends []end, worker int, it *metrics.Iteration) (by int, waited time.Duration) {
+	from, to := it.End(), it.End()+it.Blocked
+	for k := sort.Search(len(ends), func(k int) bool { return ends[k].at > to }) - 1; k >= 0 && ends[k].at > from; k-- {
+		if ends[k].worker != worker {
+			return ends[k].worker, ends[k].at - from
+		}
+	}
+	return -1, 0
+}
+
+// delaysOf says whether schemes delayed anything, and whether the delays were turns. Without a summary they may have.
+func delaysOf(r *Run) (delays, turn bool) {
+	if r.Summary == nil || len(r.Summary.PerShard) == 0 {
+		return true, false
+	}
+	var pulls, grants int64
+	for _, s := range r.Summary.PerShard {
+		pulls, grants = pulls+s.DelayedPulls, grants+s.DelayedGrants
+	}
+	return pulls+grants > 0, grants > pulls
+}
+
+// mean is the mean over workers.
+func (c *causes) mean() (m times) {
+	for _, t := range c.workers {
+		for k, v := range t {
+			m[k] += v / float64(len(c.workers))
+		}
+	}
+	return m
+}
+
+// total is the sum of the mean times.
+func (c *causes) total() (sum float64) {
+	for _, v := range c.mean() {
+		sum += v
+	}
+	return sum
+}
+
+// culprit is the worker that others waited for most, and its part of all waits for workers.
+func (c *causes) culprit() (worker int, share float64) {
+	worker, most, all := -1, 0.0, 0.0
+	for w := range len(c.workers) {
+		if all += c.waited[w]; c.waited[w] > most {
+			worker, most = w, c.waited[w]
+		}
+	}
+	if all == 0 {
+		return -1, 0
+	}
+	return worker, most / all
+}
+
+// slowness is the mean computing time of a worker over the median of all workers' means.
+func (r *Run) slowness(worker int) float64 {
+	var means []float64
+	for _, all := range r.Iterations {
+		sum := 0.0
+		for i := range all {
+			sum += all[i].Compute.Seconds()
+		}
+		if len(all) == 0 {
+			sum = math.Inf(1) // of no use as a median
+		}
+		means = append(means, sum/float64(max(1, len(all))))
+	}
+	if worker < 0 || worker >= len(means) {
+		return math.NaN()
+	}
+	one := means[worker]
+	slices.Sort(means)
+	return one / means[(len(means)-1)/2]
+}
+
+// whyBlocked says in words what workers waited for; "" if they hardly waited or nothing is known.
+func (r *Run) whyBlocked() string {
+	c := causesOf(r)
+	m, whole := c.mean(), c.total()
+	if whole <= 0 || m.waits() < 0.02*whole {
+		return ""
+	}
+	switch {
+	case m[turns] >= max(m[behind], m[answering]):
+		return fmt.Sprintf("for their turn (%s of the time)", percent(m[turns]/whole))
+	case m[blocked] > 0:
+		return fmt.Sprintf("%s of the time; the cause is unknown", percent(m[blocked]/whole))
+	case m[behind] < m[answering]:
+		return fmt.Sprintf("for the answers of servers and the wire (%s of the time)", percent(m[answering]/whole))
+	}
+	text := fmt.Sprintf("for slower workers (%s of the time)", percent(m[behind]/whole))
+	if w, share := c.culprit(); share >= 0.5 {
+		text = fmt.Sprintf("for worker %d (%s of the time)", w, percent(share*m[behind]/whole))
+		if s := r.slowness(w); s >= 1.2 && s < 1e6 {
+			text += fmt.Sprintf(", which computes %s times as long as the median worker", short(s))
+		}
+	}
+	return text
+}

@@ -1,0 +1,324 @@
+// Package folder reads run folders for ps/report. It takes what is there: a file that is missing, damaged or cut off becomes a
+// sentence for the reader of the page, and never an error.
+package folder
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"fluentps/ps/durable"
+	"fluentps/ps/foreign"
+	"fluentps/ps/metrics"
+	"fluentps/ps/report"
+)
+
+// Limits of what is read. A run writes no file that is larger, but others may.
+const (
+	settingsMax   = 4 << 20
+	textMax       = 4 << 20
+	recordsMax    = 256 << 20
+	histogramsMax = 256 << 20
+	iterationsMax = 256 << 20
+	notesMax      = 10
+	countMax      = 1 << 40 // pushes in one row
+)
+
+// Is says whether a folder holds a run or what is left of one.
+func Is(dir string) bool {
+	for _, name := range []string{metrics.SummaryName, "run.json", "metrics.jsonl", metrics.IterationsName} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
+}
+
+// Read reads a run folder. It fails only if there is no run.
+func Read(dir string) (*report.Run, error) {
+	return read(dir, (*reader).summary, (*reader).settings, (*reader).records, (*reader).iterations, (*reader).histograms, (*reader).notes)
+}
+
+// Totals reads only the summary and the settings of a run folder.
+func Totals(dir string) (*report.Run, error) {
+	return read(dir, (*reader).summary, (*reader).settings)
+}
+
+func read(dir string, parts ...func(*reader)) (*report.Run, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is not a folder; name the folder of a run", dir)
+	case !Is(dir):
+		return nil, fmt.Errorf("%s holds no run: there is no %s, run.json or metrics.jsonl; name the folder that `fluentps run` printed as its run folder, or a folder with runs for `fluentps runs`", dir, metrics.SummaryName)
+	}
+	in := reader{Folder: durable.Below(dir), run: &report.Run{Folder: dir}}
+	defer in.Close()
+	for _, part := range parts {
+		part(&in)
+	}
+	return in.run, nil
+}
+
+type reader struct {
+	*durable.Folder
+	run *report.Run
+}
+
+// file reads a file. needed says what the page lacks without it; "" is for files that may be missing.
+func (in *reader) file(name string, most int64, needed string) []byte {
+	data, err := in.ReadFile(name, most)
+	switch {
+	case err == nil:
+		return data
+	case !errors.Is(err, fs.ErrNotExist):
+		in.damage("%s cannot be read: %v", name, err)
+	case needed != "":
+		in.damage("%s is missing: %s", name, needed)
+	}
+	return nil
+}
+
+func (in *reader) damage(format string, args ...any) {
+	in.run.Damage = append(in.run.Damage, foreign.Visible(fmt.Sprintf(format, args...)))
+}
+
+func (in *reader) summary() {
+	data := in.file(metrics.SummaryName, metrics.SummaryMax, "the run was killed, or is still running; totals are unknown")
+	if data == nil {
+		return
+	}
+	var s metrics.Summary
+	if err := json.Unmarshal(data, &s); err != nil {
+		in.damage("%s is damaged and was left out: %v", metrics.SummaryName, err)
+		return
+	}
+	in.run.Summary = &s
+	if s.Finished != metrics.FinishedOK {
+		in.damage("the run did not finish: %s", foreign.Text(s.Finished))
+	}
+}
+
+// settings flattens resolved.yaml to a value for each path, such as train.optimizer.lr.
+func (in *reader) settings() {
+	data := in.file("resolved.yaml", settingsMax, "the settings are unknown, so the run is grouped with no other")
+	if data == nil {
+		return
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(data, &node); err != nil {
+		in.damage("resolved.yaml is damaged, so the settings are unknown: %v", err)
+		return
+	}
+	in.run.Settings = map[string]string{}
+	flatten(in.run.Settings, "", &node, 0)
+}
+
+// depthMax is deeper than any configuration is.
+const depthMax = 20
+
+func flatten(into map[string]string, path string, n *yaml.Node, depth int) {
+	if depth > depthMax {
+		return
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		for _, c := range n.Content {
+			flatten(into, path, c, depth+1)
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			if path != "" {
+				key = path + "." + key
+			}
+			flatten(into, key, n.Content[i+1], depth+1)
+		}
+	case yaml.SequenceNode:
+		var plain []string
+		for i, c := range n.Content {
+			if c.Kind != yaml.ScalarNode {
+				flatten(into, fmt.Sprintf("%s[%d]", path, i), c, depth+1)
+				continue
+			}
+			plain = append(plain, c.Value)
+		}
+		if plain != nil || len(n.Content) == 0 {
+			into[path] = "[" + strings.Join(plain, ", ") + "]"
+		}
+	case yaml.ScalarNode:
+		into[path] = n.Value
+	}
+}
+
+// columns are the names in metrics.jsonl and metrics.csv of what a Row holds.
+var columns = map[string]func(*report.Row) *float64{
+	"at_s":                         func(r *report.Row) *float64 { return &r.At },
+	"iteration":                    func(r *report.Row) *float64 { return &r.Iteration },
+	"samples":                      func(r *report.Row) *float64 { return &r.Samples },
+	metrics.TrainLoss.String():     func(r *report.Row) *float64 { return &r.TrainLoss },
+	metrics.TrainAccuracy.String(): func(r *report.Row) *float64 { return &r.TrainAccuracy },
+	metrics.TestLoss.String():      func(r *report.Row) *float64 { return &r.TestLoss },
+	metrics.TestAccuracy.String():  func(r *report.Row) *float64 { return &r.TestAccuracy },
+	metrics.SamplesPerS.String():   func(r *report.Row) *float64 { return &r.SamplesPerS },
+	metrics.StalenessP50.String():  func(r *report.Row) *float64 { return &r.StalenessP50 },
+	metrics.StalenessMax.String():  func(r *report.Row) *float64 { return &r.StalenessMax },
+	metrics.BlockedShare.String():  func(r *report.Row) *float64 { return &r.Blocked },
+}
+
+// records reads metrics.jsonl, or metrics.csv if the run wrote only that.
+func (in *reader) records() {
+	if data := in.file("metrics.jsonl", recordsMax, ""); data != nil {
+		in.jsonl(data)
+		return
+	}
+	if data := in.file("metrics.csv", recordsMax, ""); data != nil {
+		in.csv(data)
+	}
+}
+
+func (in *reader) jsonl(data []byte) {
+	bad := 0
+	for line := range bytes.Lines(data) {
+		var cells map[string]*float64
+		if err := json.Unmarshal(line, &cells); err != nil {
+			bad++
+			continue
+		}
+		row := report.NoRow()
+		for name, v := range cells {
+			if to := columns[name]; to != nil && v != nil {
+				*to(&row) = *v
+			}
+		}
+		in.run.Rows = append(in.run.Rows, row)
+	}
+	in.lost("metrics.jsonl", bad)
+}
+
+func (in *reader) csv(data []byte) {
+	var names []string
+	bad := 0
+	for line := range bytes.Lines(data) {
+		cells := strings.Split(strings.TrimRight(string(line), "\r\n"), ",")
+		if names == nil {
+			names = cells
+			continue
+		}
+		if len(cells) != len(names) || !bytes.HasSuffix(line, []byte("\n")) {
+			bad++
+			continue
+		}
+		row := report.NoRow()
+		for k, cell := range cells {
+			if to := columns[names[k]]; to != nil && cell != "" {
+				v, err := strconv.ParseFloat(cell, 64)
+				if err != nil {
+					v = math.NaN()
+				}
+				*to(&row) = v
+			}
+		}
+		in.run.Rows = append(in.run.Rows, row)
+	}
+	in.lost("metrics.csv", bad)
+}
+
+func (in *reader) lost(name string, lines int) {
+	if lines > 0 {
+		in.damage("%s: %s cannot be read and were left out", name, metrics.Count(lines, "line"))
+	}
+}
+
+// iterations reads iterations.csv, up to the first line that no run writes.
+func (in *reader) iterations() {
+	data := in.file(metrics.IterationsName, iterationsMax, "the times of iterations, and with them lead, causes of waiting and the Gantt chart, are unknown; a run writes them at its end")
+	if data == nil {
+		return
+	}
+	all, err := metrics.ParseIterations(bytes.NewReader(data))
+	for good := data; err != nil; all, err = metrics.ParseIterations(bytes.NewReader(good)) {
+		if good = upTo(good, err); good == nil {
+			in.damage("%s is damaged and was left out: %v", metrics.IterationsName, err)
+			return
+		}
+		in.damage("%s was read up to its first damaged line: %v", metrics.IterationsName, err)
+	}
+	in.run.Iterations = all
+}
+
+// upTo returns the lines before the one that an error names; nil if there are none but the header.
+func upTo(data []byte, err error) []byte {
+	var line int
+	if _, scan := fmt.Sscanf(err.Error(), "line %d:", &line); scan != nil || line <= 2 {
+		return nil
+	}
+	end, n := 0, 1
+	for row := range bytes.Lines(data) {
+		if n == line {
+			return data[:end]
+		}
+		end, n = end+len(row), n+1
+	}
+	return nil
+}
+
+// histograms adds the counts of all shards up.
+func (in *reader) histograms() {
+	data := in.file("histograms.csv", histogramsMax, "")
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	bad := 0
+	for n := 0; lines.Scan(); n++ {
+		cells := strings.Split(lines.Text(), ",")
+		if n == 0 {
+			continue
+		}
+		if len(cells) != 4 {
+			bad++
+			continue
+		}
+		value, err1 := strconv.ParseInt(cells[2], 10, 64)
+		count, err2 := strconv.ParseInt(cells[3], 10, 64)
+		if err1 != nil || err2 != nil || value < 0 || value > metrics.HistMax || count < 0 || count > countMax {
+			bad++
+			continue
+		}
+		if cells[1] == "staleness" {
+			if in.run.Staleness == nil {
+				in.run.Staleness = map[int64]int64{}
+			}
+			in.run.Staleness[value] += count
+		}
+	}
+	in.lost("histograms.csv", bad)
+}
+
+// notes are the NOTEs of summary.txt. Their further lines are indented.
+func (in *reader) notes() {
+	const head = "NOTE: "
+	open := false
+	for line := range strings.Lines(string(in.file("summary.txt", textMax, ""))) {
+		line = strings.TrimRight(line, "\n")
+		last := len(in.run.Notes) - 1
+		switch {
+		case strings.HasPrefix(line, head) && last+1 < notesMax:
+			in.run.Notes, open = append(in.run.Notes, line[len(head):]), true
+		case open && strings.HasPrefix(line, strings.Repeat(" ", len(head))):
+			in.run.Notes[last] += " " + strings.TrimSpace(line)
+		default:
+			open = false
+		}
+	}
+}

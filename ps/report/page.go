@@ -1,0 +1,173 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"strings"
+
+	"fluentps/ps/foreign"
+	"fluentps/ps/metrics"
+	"fluentps/ps/report/plot"
+)
+
+// Document is a report: the page, its figures and its tables.
+type Document struct {
+	Page    []byte // HTML
+	Figures []*plot.Scene
+	Tables  []*Table
+	Verdict []string // the sentences at the top of the page
+}
+
+// Options of a report.
+type Options struct {
+	Target *Target // nil: that of the configurations, or one that all runs reached
+	Build  string  // of the program, for the foot of the page
+}
+
+// view is what the template shows.
+type view struct {
+	Title, Kind, Build string
+	Style              template.CSS
+	Verdict            []string
+	Simulated          bool
+	Damage             []damage
+	Advice             []string
+	Ranking            *Table
+	Figures            []figure
+	Untold             []string
+	Tables             []*Table
+	Details            []detail
+	One                bool
+}
+
+type damage struct {
+	Folder string
+	Notes  []string
+}
+
+type figure struct {
+	ID, Title string
+	SVG       template.HTML
+}
+
+// detail is one run of a comparison.
+type detail struct {
+	ID, Label, Folder string
+	Sentences         []string
+	Advice            []string
+	Figures           []figure
+}
+
+// Make makes the report of one run, or the comparison of several.
+func Make(runs []*Run, o Options) (*Document, error) {
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("report: there is no run")
+	}
+	for _, r := range runs {
+		r.complete()
+	}
+	groups := Groups(runs)
+	target := o.Target
+	if target == nil {
+		target = chooseTarget(groups)
+	}
+	d := &Document{}
+	v := &view{Build: foreign.Visible(o.Build), Style: template.CSS(plot.Style()), One: len(groups) == 1}
+	var charts []scene
+	if v.One {
+		charts = d.one(v, groups[0], target, o.Target != nil)
+	} else {
+		charts = d.several(v, groups, target)
+	}
+	if c := wire(groups); c != nil {
+		charts = append(charts, c)
+	} else {
+		v.Untold = append(v.Untold, "The share of the wire's limit is unknown: all ranks were on one host, or neither cluster.link nor a measurement gave the rate of the network cards.")
+	}
+	v.Figures = d.draw(charts)
+	for _, r := range runs {
+		v.Simulated = v.Simulated || r.Simulated()
+		if len(r.Damage) > 0 {
+			v.Damage = append(v.Damage, damage{foreign.Text(r.Folder), r.Damage})
+		}
+	}
+	v.Verdict = d.Verdict
+	d.Tables = append(d.Tables, RunsTable(runs))
+	v.Tables = d.Tables
+	if !v.One {
+		v.Tables = v.Tables[1:] // the ranking stands at the top
+	}
+	var b bytes.Buffer
+	if err := page.Execute(&b, v); err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	d.Page = b.Bytes()
+	return d, nil
+}
+
+// one fills the view of one run, or of one setting with several seeds.
+func (d *Document) one(v *view, g *Group, target *Target, given bool) []scene {
+	r := g.Runs[0]
+	v.Title, v.Kind = r.Name(), "Report of a run"
+	if len(g.Runs) > 1 {
+		v.Kind = fmt.Sprintf("Report of %d runs that differ in the seed only", len(g.Runs))
+		t := ranking(rank([]*Group{g}, target), target)
+		t.Caption = strings.Replace(t.Caption, "Comparison, the best first", "Mean and deviation over the seeds", 1)
+		d.Tables, v.Ranking, v.One = append(d.Tables, t), t, false
+	}
+	d.Verdict = account(r, target)
+	if len(g.Runs) > 1 {
+		d.Verdict = append([]string{"The words and the charts of workers are those of the first run."}, d.Verdict...)
+	}
+	v.Advice = r.Notes
+	if !given && (r.Summary == nil || r.Summary.Target == nil) {
+		target = nil // the goal of one run alone would be its own best value
+	}
+	return append(progress([]*Group{g}, target), staleness([]*Group{g}), leads(r, ""), spent(r, ""), gantt(r, ""), traffic([]*Group{g}))
+}
+
+// several fills the view of a comparison.
+func (d *Document) several(v *view, groups []*Group, target *Target) []scene {
+	order := rank(groups, target)
+	v.Title, v.Kind = fmt.Sprintf("%d settings compared", len(groups)), "Comparison of runs"
+	d.Verdict = verdict(order, target)
+	v.Ranking = ranking(order, target)
+	d.Tables = append(d.Tables, v.Ranking)
+	if t := settingsTable(groups); len(t.Rows) > 0 {
+		d.Tables = append(d.Tables, t)
+	}
+	for i, g := range groups {
+		r := g.Runs[0]
+		id := fmt.Sprintf("run%d-", i)
+		v.Details = append(v.Details, detail{ID: fmt.Sprintf("run%d", i), Label: g.Label, Folder: foreign.Text(r.Folder), Sentences: account(r, target), Advice: r.Notes,
+			Figures: d.draw([]scene{spent(r, id), gantt(r, id), leads(r, id)})})
+	}
+	return append(progress(groups, target), shares(groups), staleness(groups), largestLeads(groups), traffic(groups))
+}
+
+// draw lays charts out.
+func (d *Document) draw(charts []scene) (figures []figure) {
+	for _, c := range charts {
+		s := c.Scene()
+		d.Figures = append(d.Figures, s)
+		figures = append(figures, figure{s.ID, s.Title, template.HTML(s.SVG())})
+	}
+	return figures
+}
+
+// Index is the page that lists runs.
+func Index(title string, runs []*Run, links []string, build string) ([]byte, error) {
+	v := &view{Title: title, Kind: metrics.Count(len(runs), "run"), Build: foreign.Visible(build), Style: template.CSS(plot.Style())}
+	t := RunsTable(runs)
+	var b bytes.Buffer
+	err := index.Execute(&b, struct {
+		*view
+		Table *Table
+		Links []string
+	}{v, t, links})
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	return b.Bytes(), nil
+}

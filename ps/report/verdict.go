@@ -1,0 +1,278 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"fluentps/ps/metrics"
+)
+
+// standing is one group with its result.
+type standing struct {
+	*Group
+	style                    int // its place in the charts
+	time, samples, steps     spread
+	reached                  int // runs that reached the target
+	speed, best, lost        spread
+	staleness, stalenessMost spread
+}
+
+// rank orders groups: by the time to the target, then those that missed it by their best accuracy. Without a target, by speed.
+func rank(groups []*Group, target *Target) (order []*standing) {
+	for i, g := range groups {
+		s := &standing{Group: g, style: i, speed: g.over((*Run).speed), best: g.over((*Run).best),
+			lost:      g.over(func(r *Run) float64 { return r.share(metrics.Blocked) }),
+			staleness: g.over(func(r *Run) float64 { return r.staleness(0.5) }), stalenessMost: g.over(func(r *Run) float64 { return r.staleness(1) })}
+		if target != nil {
+			var at, samples, steps []float64
+			for _, r := range g.Runs {
+				t, n, k := target.reached(r)
+				at, samples, steps = append(at, t), append(samples, n), append(steps, k)
+			}
+			s.time, s.samples, s.steps = spreadOf(at), spreadOf(samples), spreadOf(steps)
+			s.reached = s.time.n
+		} else {
+			none := spreadOf(nil)
+			s.time, s.samples, s.steps = none, none, none
+		}
+		order = append(order, s)
+	}
+	slices.SortStableFunc(order, func(a, b *standing) int {
+		all := func(s *standing) int { return map[bool]int{true: 0, false: 1}[s.reached == len(s.Runs)] }
+		if target == nil {
+			return descending(a.speed.mean, b.speed.mean)
+		}
+		return cmp.Or(cmp.Compare(all(a), all(b)), ascending(a.time.mean, b.time.mean), descending(a.best.mean, b.best.mean))
+	})
+	return order
+}
+
+// ascending compares numbers, and puts those that are none last.
+func ascending(a, b float64) int {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return map[bool]int{true: 1}[math.IsNaN(a)] - map[bool]int{true: 1}[math.IsNaN(b)]
+	}
+	return cmp.Compare(a, b)
+}
+
+func descending(a, b float64) int { return ascending(-a, -b) }
+
+// levelShare is the difference below which two single runs are called level: runs on a machine differ by so much from chance.
+const levelShare = 0.03
+
+// level says whether the difference of two spreads is within their deviations, or too small to mean anything.
+func level(a, b spread) bool {
+	far := math.Abs(a.mean - b.mean)
+	noise := levelShare * math.Max(a.mean, b.mean)
+	if a.n > 1 && b.n > 1 {
+		noise = math.Max(noise, math.Hypot(a.deviation, b.deviation))
+	}
+	return far <= noise
+}
+
+// Verdict says who won, by how much and why: the first sentence is the answer.
+func verdict(order []*standing, target *Target) (sentences []string) {
+	say := func(format string, args ...any) { sentences = append(sentences, fmt.Sprintf(format, args...)) }
+	first := order[0]
+	switch {
+	case target == nil && math.IsNaN(first.speed.mean):
+		say("Nothing was measured in these runs that could be compared.")
+		return sentences
+	case target == nil:
+		say("%s is the fastest: %s. No test accuracy or loss was recorded, so this is the speed only, and not what the runs learned.", first.Label, samplesPerS(first.speed))
+	case first.reached == 0:
+		say("No run reached the target, %s.", target.text())
+		return sentences
+	default:
+		say("%s won: it reached %s after %s%s.", first.Label, target.text(), first.time.text(seconds), ofSeeds(first))
+	}
+	if target == nil {
+		sentences = append(sentences, slower(order, func(s *standing) float64 { return first.speed.mean / s.speed.mean }, "as fast as")...)
+	} else {
+		sentences = append(sentences, behindTarget(order, target)...)
+	}
+	sentences = append(sentences, reasons(order, target)...)
+	return append(sentences, caveats(order, target)...)
+}
+
+func samplesPerS(s spread) string { return s.text(short) + " samples per second" }
+
+func ofSeeds(s *standing) string {
+	if len(s.Runs) == 1 {
+		return ""
+	}
+	if s.reached < len(s.Runs) {
+		return fmt.Sprintf(" (%d of %d seeds reached it)", s.reached, len(s.Runs))
+	}
+	return fmt.Sprintf(" (mean of %d seeds)", len(s.Runs))
+}
+
+// behindTarget says how much longer the others took.
+func behindTarget(order []*standing, target *Target) (sentences []string) {
+	first := order[0]
+	var took, missed []string
+	for _, s := range order[1:] {
+		switch {
+		case s.reached == 0:
+			missed = append(missed, fmt.Sprintf("%s (best %s)", s.Label, bestOf(s, target)))
+		case level(first.time, s.time):
+			took = append(took, fmt.Sprintf("%s is level (%s)", s.Label, s.time.text(seconds)))
+		default:
+			took = append(took, fmt.Sprintf("%s took %s times as long (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), ofSeeds(s)))
+		}
+	}
+	if took != nil {
+		sentences = append(sentences, joined(took)+".")
+	}
+	if missed != nil {
+		sentences = append(sentences, "The target was missed by "+joined(missed)+".")
+	}
+	return sentences
+}
+
+func bestOf(s *standing, target *Target) string {
+	if target.What == WhatLoss {
+		return short(s.over(func(r *Run) float64 { return r.final(func(w *Row) float64 { return w.TestLoss }) }).mean)
+	}
+	return short(s.best.mean)
+}
+
+func slower(order []*standing, ratio func(*standing) float64, words string) []string {
+	var parts []string
+	for _, s := range order[1:] {
+		if q := ratio(s); !math.IsNaN(q) {
+			parts = append(parts, fmt.Sprintf("%s times %s %s", short(q), words, s.Label))
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return []string{"It is " + joined(parts) + "."}
+}
+
+// reasons compares the winner with the group that took longest: samples per second, samples needed, what its workers waited for, and
+// the price in staleness.
+func reasons(order []*standing, target *Target) (sentences []string) {
+	first, last := order[0], order[len(order)-1]
+	for k := len(order) - 1; k > 0 && target != nil && order[k].reached == 0; k-- {
+		last = order[k-1]
+	}
+	if last == first {
+		last = order[min(1, len(order)-1)]
+	}
+	if last == first {
+		return nil
+	}
+	if target != nil && first.samples.n > 0 && last.samples.n > 0 {
+		sentences = append(sentences, fmt.Sprintf("Against %s, %s took in %s times as many samples per second, and needed %s times as many samples to get there.",
+			last.Label, first.Label, short(first.speed.mean/last.speed.mean), short(first.samples.mean/last.samples.mean)))
+	}
+	for _, s := range []*standing{last, first} {
+		if math.IsNaN(s.lost.mean) {
+			continue
+		}
+		text := fmt.Sprintf("The workers of %s were blocked for %s of training", s.Label, percent(s.lost.mean))
+		if why := s.Runs[0].whyBlocked(); why != "" {
+			text += ", mostly " + why
+		}
+		sentences = append(sentences, text+".")
+	}
+	if first.staleness.n > 0 && last.staleness.n > 0 {
+		sentences = append(sentences, fmt.Sprintf("Staleness: the pushes of %s were %s versions old in the median and at most %s, those of %s %s and at most %s.",
+			first.Label, short(first.staleness.mean), short(first.stalenessMost.mean), last.Label, short(last.staleness.mean), short(last.stalenessMost.mean)))
+	}
+	return sentences
+}
+
+// caveats says what the comparison cannot know.
+func caveats(order []*standing, target *Target) (sentences []string) {
+	simulated, single, mixed := 0, 0, 0
+	for _, s := range order {
+		if s.Simulated() {
+			simulated++
+		}
+		if len(s.Runs) == 1 {
+			single++
+		}
+		for _, r := range s.Runs {
+			if r.Summary == nil || r.Summary.Finished != metrics.FinishedOK {
+				mixed++
+			}
+		}
+	}
+	if target != nil {
+		sentences = append(sentences, fmt.Sprintf("The target: %s. A run is judged at its evaluations, so times are as fine as these are frequent.", target.Given))
+	}
+	if single == len(order) {
+		sentences = append(sentences, "There is one seed of each: small differences may be chance. Runs that differ in the seed only are put together, with mean and deviation.")
+	}
+	if simulated > 0 && simulated < len(order) {
+		sentences = append(sentences, "Simulated and real runs stand side by side: simulated times come from a model.")
+	} else if simulated > 0 {
+		sentences = append(sentences, "All runs are simulated: times come from a model.")
+	}
+	if mixed > 0 {
+		sentences = append(sentences, fmt.Sprintf("%s did not finish: see the notes below.", metrics.Count(mixed, "run")))
+	}
+	return sentences
+}
+
+// joined makes a sentence of parts.
+func joined(parts []string) string {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
+}
+
+// account says in words what one run did.
+func account(r *Run, target *Target) (sentences []string) {
+	say := func(format string, args ...any) { sentences = append(sentences, fmt.Sprintf(format, args...)) }
+	kind := ""
+	if r.Simulated() {
+		kind = "In simulated time, "
+	}
+	accuracy := r.final(func(w *Row) float64 { return w.TestAccuracy })
+	loss := r.final(func(w *Row) float64 { return w.TestLoss })
+	last := r.final(func(w *Row) float64 { return w.At })
+	switch {
+	case !math.IsNaN(accuracy):
+		say("%s%s reached test accuracy %s after %s.", kind, r.Name(), fixed(accuracy, 4), seconds(last))
+	case !math.IsNaN(loss):
+		say("%s%s reached test loss %s after %s.", kind, r.Name(), short(loss), seconds(last))
+	case r.Summary != nil:
+		say("%s%s trained for %s; it was not evaluated.", kind, r.Name(), seconds(float64(r.Summary.TrainS)))
+	default:
+		say("%s%s left no evaluation.", kind, r.Name())
+	}
+	if target != nil && target.Given != "" && r.Summary != nil && (r.Summary.Target != nil || target.Given == GivenFlag) {
+		if at, _, _ := target.reached(r); math.IsNaN(at) {
+			say("It missed its target, %s.", target.text())
+		} else {
+			say("Its target, %s, was reached after %s.", target.text(), seconds(at))
+		}
+	}
+	if v := r.speed(); !math.IsNaN(v) {
+		say("It took in %s samples per second.", short(v))
+	}
+	if lost := r.share(metrics.Blocked); !math.IsNaN(lost) {
+		text := fmt.Sprintf("Its workers computed for %s of training and were blocked for %s", percent(r.share(metrics.Compute)), percent(lost))
+		if why := r.whyBlocked(); why != "" {
+			text += ", mostly " + why
+		}
+		sentences = append(sentences, text+".")
+	}
+	if p50, most := r.staleness(0.5), r.staleness(1); !math.IsNaN(p50) {
+		say("Pushes were %s versions old in the median and at most %s.", short(p50), short(most))
+	}
+	if s := r.Summary; s == nil || s.Finished != metrics.FinishedOK {
+		say("The run did not finish: %s.", strings.TrimSuffix(r.State(), "."))
+	}
+	return sentences
+}
+
+// GivenFlag is Target.Given of a target that the user named.
+const GivenFlag = "given with --target"
