@@ -70,9 +70,9 @@ func (m *measure) lines(groups []*Group, x func(*Row) float64) (lines []plot.Lin
 		}
 	}
 	for i, g := range groups {
-		for _, r := range g.Runs {
+		for k, r := range g.Runs {
 			if points := pointsOf(r, x, get); points != nil {
-				lines = append(lines, plot.Line{Label: g.Label, Style: i, Points: points, Marked: true, Thin: len(g.Runs) > 1})
+				lines = append(lines, plot.Line{Label: g.Label, Style: i, Points: points, Marked: k == 0, Thin: len(g.Runs) > 1})
 			}
 		}
 	}
@@ -127,8 +127,17 @@ func timeUnit(groups []*Group) (name string, scale float64) {
 
 // staleness is the histogram of one group, or the shares of several.
 func staleness(groups []*Group) scene {
-	c := &plot.XY{ID: "staleness", Title: "Staleness of pushes", XLabel: "versions between pull and commit", YLabel: "share of pushes in %",
+	c := &plot.XY{ID: "staleness", Title: "Staleness of pushes", YLabel: "share of pushes in %",
 		WholeX: true, ZeroY: true, Bars: len(groups) == 1, Desc: "How often each staleness occurred, over all shards."}
+	shown := int64(0) // the values up to here are 99 % in every group
+	for _, g := range groups {
+		for _, r := range g.Runs {
+			if p99 := r.staleness(0.99); len(r.Staleness) > 0 {
+				shown = max(shown, int64(p99))
+			}
+		}
+	}
+	c.XLabel = fmt.Sprintf("versions between pull and commit, up to %d (99 %%)", shown)
 	for i, g := range groups {
 		counts, total := map[int64]int64{}, 0.0
 		for _, r := range g.Runs {
@@ -144,6 +153,7 @@ func staleness(groups []*Group) scene {
 		for v := range counts {
 			most = max(most, v)
 		}
+		most = min(most, shown)
 		for v := int64(0); v <= most; v++ {
 			if c.Bars && counts[v] == 0 && v > 0 && v < most {
 				continue

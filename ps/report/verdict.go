@@ -67,8 +67,10 @@ const levelShare = 0.03
 func level(a, b spread) bool {
 	far := math.Abs(a.mean - b.mean)
 	noise := levelShare * math.Max(a.mean, b.mean)
-	if a.n > 1 && b.n > 1 {
-		noise = math.Max(noise, math.Hypot(a.deviation, b.deviation))
+	for _, s := range []spread{a, b} {
+		if s.n > 1 {
+			noise = math.Hypot(noise, s.deviation)
+		}
 	}
 	return far <= noise
 }
@@ -100,14 +102,15 @@ func verdict(order []*standing, target *Target) (sentences []string) {
 
 func samplesPerS(s spread) string { return s.text(short) + " samples per second" }
 
+// ofSeeds says how many seeds a mean is of.
 func ofSeeds(s *standing) string {
 	if len(s.Runs) == 1 {
 		return ""
 	}
 	if s.reached < len(s.Runs) {
-		return fmt.Sprintf(" (%d of %d seeds reached it)", s.reached, len(s.Runs))
+		return fmt.Sprintf(", in %d of %d seeds", s.reached, len(s.Runs))
 	}
-	return fmt.Sprintf(" (mean of %d seeds)", len(s.Runs))
+	return fmt.Sprintf(", the mean of %d seeds", len(s.Runs))
 }
 
 // behindTarget says how much longer the others took.

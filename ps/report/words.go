@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // absent stands for what was not measured.
@@ -70,6 +71,33 @@ func seconds(v float64) string {
 	return short(v) + " s"
 }
 
+// form is how a number is written: v times scale, with so many digits, and a unit.
+type form struct {
+	scale  float64
+	digits int
+	unit   string
+}
+
+// formOf finds the form of a text that a format made of v.
+func formOf(v float64, text string) form {
+	number := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r == '.' || r == '-' {
+			return r
+		}
+		return -1
+	}, text)
+	f := form{scale: 1, unit: strings.TrimLeft(text, "-0123456789.,")}
+	if shown, err := strconv.ParseFloat(number, 64); err == nil && v != 0 && shown != 0 && !strings.ContainsAny(text, "e") {
+		if scale := shown / v; scale > 50 || scale < 0.5 {
+			f.scale = scale
+		}
+	}
+	if _, after, found := strings.Cut(number, "."); found {
+		f.digits = len(after)
+	}
+	return f
+}
+
 // spread is a mean with its sample deviation.
 type spread struct {
 	mean, deviation float64
@@ -100,10 +128,20 @@ func spreadOf(values []float64) (s spread) {
 	return s
 }
 
+// needed is the number of digits that a deviation needs to show one that is not 0.
+func needed(v float64) int {
+	if v <= 0 || v >= 1 || math.IsNaN(v) {
+		return 0
+	}
+	return min(6, int(math.Ceil(-math.Log10(v))))
+}
+
 // text is the mean, with the deviation if there are several values.
 func (s spread) text(format func(float64) string) string {
 	if s.n < 2 {
 		return format(s.mean)
 	}
-	return format(s.mean) + " ± " + format(s.deviation)
+	mean := format(s.mean)
+	f := formOf(s.mean, mean)
+	return strings.TrimSuffix(mean, f.unit) + " ± " + fixed(s.deviation*f.scale, max(f.digits, needed(s.deviation*f.scale))) + f.unit
 }

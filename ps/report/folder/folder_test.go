@@ -56,7 +56,7 @@ func TestDamage(t *testing.T) {
 		rows  int
 		iters int
 	}{
-		"killed": {map[string]string{"run.json": "{}", "metrics.jsonl": `{"at_s":1}` + "\n" + `{"at_s":2,"tra`}, []string{"summary.json is missing", "metrics.jsonl: 1 line cannot be read", "iterations.csv is missing", "resolved.yaml is missing"}, 1, 0},
+		"killed":         {map[string]string{"run.json": "{}", "metrics.jsonl": `{"at_s":1}` + "\n" + `{"at_s":2,"tra`}, []string{"summary.json is missing", "metrics.jsonl: 1 line cannot be read", "iterations.csv is missing", "resolved.yaml is missing"}, 1, 0},
 		"cut iterations": {map[string]string{"iterations.csv": rows + "0,1,0.7,0.2,0,0.0"}, []string{"iterations.csv was read up to its first damaged line: line 4"}, 0, 2},
 		"no iterations":  {map[string]string{"iterations.csv": "nonsense\n"}, []string{"iterations.csv is damaged and was left out"}, 0, 0},
 		"bad summary":    {map[string]string{"summary.json": "{"}, []string{"summary.json is damaged"}, 0, 0},

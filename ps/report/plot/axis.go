@@ -16,7 +16,7 @@ type axis struct {
 
 // newAxis covers lo to hi, which are finite, with round ticks. tight keeps the ends; otherwise they move to ticks.
 func newAxis(lo, hi float64, about int, whole, tight bool) axis {
-	if !(lo < hi) {
+	if !apart(lo, hi) {
 		grow := math.Max(math.Abs(lo)*0.1, 0.5)
 		if lo == 0 {
 			hi = 1
@@ -30,6 +30,11 @@ func newAxis(lo, hi float64, about int, whole, tight bool) axis {
 		a.lo, a.hi = math.Floor(lo/a.step+1e-9)*a.step, math.Ceil(hi/a.step-1e-9)*a.step
 	}
 	return a
+}
+
+// apart says whether lo is below hi by so much that numbers between them can be told apart.
+func apart(lo, hi float64) bool {
+	return hi-lo > 1e-9*math.Max(math.Abs(lo), math.Abs(hi)) && hi-lo > 1e-200
 }
 
 // niceStep is the smallest of 1, 2, 5 times a power of ten that is at least v.

@@ -30,7 +30,7 @@ func (s *Scene) PNG() ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, p.img); err != nil {
+	if err := png.Encode(&b, p.img); err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
 	}
 	return b.Bytes(), nil

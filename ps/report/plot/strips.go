@@ -55,7 +55,7 @@ func (c *Strips) Scene() *Scene {
 	bottom := top + math.Max(1, float64(len(c.Rows)))*(rowHeight+rowGap)
 	s.Height = bottom + 2*lineHeight + 6
 	lo, hi := c.bounds()
-	if len(c.Rows) == 0 || !(lo < hi) {
+	if len(c.Rows) == 0 || !apart(lo, hi) {
 		s.write(Muted, textSize, false, middle, Point{width / 2, (top + bottom) / 2}, "nothing was recorded")
 		return s
 	}
@@ -64,7 +64,7 @@ func (c *Strips) Scene() *Scene {
 		labels = math.Max(labels, textWidth(visible(r.Label), textSize))
 		notes = math.Max(notes, textWidth(visible(r.Note), textSize))
 	}
-	labels = math.Min(labels, 0.36*width)
+	labels, notes = math.Min(labels, 0.36*width), math.Min(notes, 0.2*width)
 	x := newAxis(lo, hi, 5, false, true)
 	x.from, x.to = padding+labels+7, width-padding-6
 	if notes > 0 {
@@ -88,7 +88,7 @@ func (c *Strips) Scene() *Scene {
 			}
 		}
 		if r.Note != "" {
-			s.write(Muted, textSize, false, left, Point{end + 5, y + rowHeight/2 + 4}, visible(r.Note))
+			s.write(Muted, textSize, false, left, Point{end + 5, y + rowHeight/2 + 4}, fit(visible(r.Note), textSize, notes))
 		}
 	}
 	for k, boxes := range parts {
@@ -98,7 +98,7 @@ func (c *Strips) Scene() *Scene {
 }
 
 func (c *Strips) bounds() (lo, hi float64) {
-	if c.From != 0 || c.To != 0 {
+	if (c.From != 0 || c.To != 0) && drawable(c.From) && drawable(c.To) {
 		return c.From, c.To
 	}
 	for _, r := range c.Rows {

@@ -61,6 +61,7 @@ func (c *XY) Scene() *Scene {
 	for i := range c.Lines {
 		c.Lines[i].draw(s, x, y)
 	}
+	c.goal(s, x, y)
 	return s
 }
 
@@ -140,9 +141,15 @@ func (c *XY) frame(s *Scene, x, y axis) {
 	s.line(Grid, 1, nil, grid...)
 	s.across(x, y.from, y.from)
 	s.write(Muted, textSize, false, middle, Point{(x.from + x.to) / 2, y.from + 2*lineHeight}, fit(visible(c.XLabel), textSize, width-2*padding))
+}
+
+// goal draws the mark of the goal, over the lines.
+func (c *XY) goal(s *Scene, x, y axis) {
 	if c.Goal != 0 && drawable(c.Goal) {
 		s.line(Muted, 1.2, []float64{3, 3}, []Point{{x.from, y.at(c.Goal)}, {x.to, y.at(c.Goal)}})
-		s.write(Muted, textSize-1, false, left, Point{x.from + 4, y.at(c.Goal) - 4}, visible(c.GoalLabel))
+		label := fit(visible(c.GoalLabel), textSize-1, (x.to-x.from)/2)
+		s.area(Paper, box(x.from+2, y.at(c.Goal)-16, x.from+8+textWidth(label, textSize-1), y.at(c.Goal)-2))
+		s.write(Muted, textSize-1, false, left, Point{x.from + 4, y.at(c.Goal) - 5}, label)
 	}
 }
 
