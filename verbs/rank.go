@@ -38,6 +38,7 @@ func (j *job) drive(t comm.Transport, o ps.Options) (end outcome) {
 		err = t.Close()
 		timeout.Stop()
 		if err == nil {
+			j.report(res.Dir)
 			return outcome{code: res.Code}
 		}
 		if errors.Is(err, comm.ErrStuck) { // the run itself is over, and all ranks know its code

@@ -189,3 +189,36 @@ func reportText(w io.Writer, doc *reports.Document, runs []*reports.Run, path st
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// report writes the page of a run that has ended, on rank 0. The run is over and its result stands: what goes wrong here is a warning.
+func (j *job) report(dir string) {
+	if dir == "" || j.c.Bool("no-report") {
+		return
+	}
+	path := filepath.Join(dir, reportName)
+	if err := pageOf(dir); err != nil {
+		printError(j.warn, fmt.Sprintf("WARNING: %s was not written, and nothing else is missing: %v", path, err))
+		return
+	}
+	fmt.Fprintf(j.out, "Report: %s\n", path) // best effort, as all output of a run
+}
+
+// pageOf writes the page of one run into its folder. A bug in it must not make a run fail.
+func pageOf(dir string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("bug in fluentps: %v", p)
+		}
+	}()
+	run, err := folder.Read(dir)
+	if err != nil {
+		return err
+	}
+	doc, err := reports.Make([]*reports.Run{run}, reports.Options{Build: buildText()})
+	if err != nil {
+		return err
+	}
+	f := durable.Below(dir)
+	defer f.Close()
+	return writePage(f, reportName, doc.Page)
+}

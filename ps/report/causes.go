@@ -45,12 +45,16 @@ type causes struct {
 // end is when a worker had handed over an iteration, which lets others go on.
 type end struct {
 	at     time.Duration
+	early  time.Duration // when the push may have landed: the last gradients leave before computing is over
 	worker int
 }
 
+// earlyShare is the part of computing by which a push may land before the end that the worker recorded.
+const earlyShare = 10
+
 // causesOf splits the times of each worker. The file of iterations says how long a worker was blocked, and not why: the cause is
-// reconstructed. While a worker is blocked, pushes of others land. The last of them that landed before it went on released it: it
-// waited for that worker until then, and for servers and wire after it. In a run whose schemes never delayed a pull, nobody waited for
+// reconstructed. While a worker is blocked, pushes of others land. The last of them that may have landed before it went on released it:
+// it waited for that worker until then, and for servers and wire after it. In a run whose schemes never delayed a pull, nobody waited for
 // another worker.
 func causesOf(r *Run) causes {
 	c := causes{workers: make([]times, len(r.Iterations)), waited: map[int]float64{}}
@@ -86,14 +90,15 @@ func causesOf(r *Run) causes {
 	return c
 }
 
-// endsOf are the ends of all iterations in the order of time.
+// endsOf are the ends of all iterations in the order in which pushes may have landed.
 func endsOf(r *Run) (ends []end) {
 	for w, all := range r.Iterations {
 		for i := range all {
-			ends = append(ends, end{all[i].End(), w})
+			at := all[i].End()
+			ends = append(ends, end{at, at - all[i].Compute/earlyShare, w})
 		}
 	}
-	slices.SortFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(ends, func(a, b end) int { return cmp.Compare(a.early, b.early) })
 	return ends
 }
 
@@ -119,9 +124,9 @@ func untold(r *Run) (c causes) {
 // releasedBy finds the last push of another worker that landed while a worker was blocked after an iteration.
 func releasedBy(ends []end, worker int, it *metrics.Iteration) (by int, waited time.Duration) {
 	from, to := it.End(), it.End()+it.Blocked
-	for k := sort.Search(len(ends), func(k int) bool { return ends[k].at > to }) - 1; k >= 0 && ends[k].at > from; k-- {
+	for k := sort.Search(len(ends), func(k int) bool { return ends[k].early > to }) - 1; k >= 0 && ends[k].early > from; k-- {
 		if ends[k].worker != worker {
-			return ends[k].worker, ends[k].at - from
+			return ends[k].worker, min(ends[k].at, to) - from
 		}
 	}
 	return -1, 0
@@ -201,15 +206,15 @@ func (r *Run) whyBlocked() string {
 	}
 	switch {
 	case m[turns] >= max(m[behind], m[answering]):
-		return fmt.Sprintf("for their turn (%s of the time)", percent(m[turns]/whole))
+		return fmt.Sprintf("waiting for their turn (%s of the time)", percent(m[turns]/whole))
 	case m[blocked] > 0:
 		return fmt.Sprintf("%s of the time; the cause is unknown", percent(m[blocked]/whole))
 	case m[behind] < m[answering]:
-		return fmt.Sprintf("for the answers of servers and the wire (%s of the time)", percent(m[answering]/whole))
+		return fmt.Sprintf("waiting for the answers of servers and the wire (%s of the time)", percent(m[answering]/whole))
 	}
-	text := fmt.Sprintf("for slower workers (%s of the time)", percent(m[behind]/whole))
+	text := fmt.Sprintf("waiting for slower workers (%s of the time)", percent(m[behind]/whole))
 	if w, share := c.culprit(); share >= 0.5 {
-		text = fmt.Sprintf("for worker %d (%s of the time)", w, percent(share*m[behind]/whole))
+		text = fmt.Sprintf("waiting for worker %d (%s of the time)", w, percent(share*m[behind]/whole))
 		if s := r.slowness(w); s >= 1.2 && s < 1e6 {
 			text += fmt.Sprintf(", which computes %s times as long as the median worker", short(s))
 		}

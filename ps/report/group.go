@@ -67,15 +67,15 @@ func label(groups []*Group) {
 	for i, g := range groups {
 		names[i] = g.Runs[0].Name()
 	}
-	if !different(names) {
+	if !different(groups, names) {
 		names = differences(groups)
 	}
-	if !different(names) {
+	if !different(groups, names) {
 		for i, g := range groups {
 			names[i] = path.Base(path.Clean(strings.ReplaceAll(g.Runs[0].Folder, "\\", "/")))
 		}
 	}
-	if !different(names) {
+	if !different(groups, names) {
 		for i, g := range groups {
 			names[i] = g.Runs[0].Folder
 		}
@@ -89,10 +89,14 @@ func label(groups []*Group) {
 	}
 }
 
-func different(names []string) bool {
+// different says whether the names tell the groups apart. A simulated group is marked, so it differs from a real one.
+func different(groups []*Group, names []string) bool {
 	seen := map[string]bool{}
-	for _, n := range names {
-		if n == "" || seen[n] {
+	for i, n := range names {
+		if groups[i].Simulated() {
+			n += " "
+		}
+		if strings.TrimSpace(n) == "" || seen[n] {
 			return false
 		}
 		seen[n] = true

@@ -102,7 +102,7 @@ func Make(runs []*Run, o Options) (*Document, error) {
 	if err := page.Execute(&b, v); err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
-	d.Page = b.Bytes()
+	d.Page = visible(&b)
 	return d, nil
 }
 
@@ -169,5 +169,8 @@ func Index(title string, runs []*Run, links []string, build string) ([]byte, err
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
-	return b.Bytes(), nil
+	return visible(&b), nil
 }
+
+// visible is a page in which no text of a run is invisible: a terminal that shows the file obeys none.
+func visible(page *bytes.Buffer) []byte { return []byte(foreign.Visible(page.String())) }

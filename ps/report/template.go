@@ -28,7 +28,7 @@ a{color:var(--s0)}
 .skip{position:absolute;left:-99em}.skip:focus{left:8px;top:8px;background:var(--paper);padding:.4em .8em;z-index:1}
 :focus-visible{outline:3px solid var(--s0);outline-offset:2px}
 nav{margin:1.4em 0}nav a{margin-right:1.2em;display:inline-block;padding:.2em 0}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,380px),1fr));gap:12px}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,360px),1fr));gap:12px}
 figure{margin:0;border:1px solid var(--grid);border-radius:6px;padding:8px 4px;max-width:560px;width:100%}
 svg.plot{display:block;width:100%;height:auto}
 .scroll{overflow-x:auto;max-width:100%}

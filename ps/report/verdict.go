@@ -88,6 +88,9 @@ func verdict(order []*standing, target *Target) (sentences []string) {
 	case first.reached == 0:
 		say("No run reached the target, %s.", target.text())
 		return sentences
+	case len(levelWith(order)) > 0:
+		say("No clear winner: %s are level. %s reached %s after %s%s.", joined(append([]string{first.Label}, levelWith(order)...)), first.Label,
+			target.text(), first.time.text(seconds), ofSeeds(first))
 	default:
 		say("%s won: it reached %s after %s%s.", first.Label, target.text(), first.time.text(seconds), ofSeeds(first))
 	}
@@ -98,6 +101,16 @@ func verdict(order []*standing, target *Target) (sentences []string) {
 	}
 	sentences = append(sentences, reasons(order, target)...)
 	return append(sentences, caveats(order, target)...)
+}
+
+// levelWith are the groups whose time cannot be told from that of the first.
+func levelWith(order []*standing) (labels []string) {
+	for _, s := range order[1:] {
+		if s.reached > 0 && level(order[0].time, s.time) {
+			labels = append(labels, s.Label)
+		}
+	}
+	return labels
 }
 
 func samplesPerS(s spread) string { return s.text(short) + " samples per second" }
@@ -122,7 +135,7 @@ func behindTarget(order []*standing, target *Target) (sentences []string) {
 		case s.reached == 0:
 			missed = append(missed, fmt.Sprintf("%s (best %s)", s.Label, bestOf(s, target)))
 		case level(first.time, s.time):
-			took = append(took, fmt.Sprintf("%s is level (%s)", s.Label, s.time.text(seconds)))
+			took = append(took, fmt.Sprintf("%s took %s times as long, which is no difference here (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), ofSeeds(s)))
 		default:
 			took = append(took, fmt.Sprintf("%s took %s times as long (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), ofSeeds(s)))
 		}

@@ -67,6 +67,8 @@ func seconds(v float64) string {
 		return fixed(v/3600, 1) + " h"
 	case v >= 600:
 		return fixed(v/60, 1) + " min"
+	case v > 0 && v < 0.1:
+		return short(v*1e3) + " ms"
 	}
 	return short(v) + " s"
 }
@@ -143,5 +145,14 @@ func (s spread) text(format func(float64) string) string {
 	}
 	mean := format(s.mean)
 	f := formOf(s.mean, mean)
-	return strings.TrimSuffix(mean, f.unit) + " ± " + fixed(s.deviation*f.scale, max(f.digits, needed(s.deviation*f.scale))) + f.unit
+	mean = strings.TrimSuffix(mean, f.unit)
+	digits := min(max(f.digits, needed(s.deviation*f.scale)), f.digits+2)
+	if digits > f.digits {
+		mean = fixed(s.mean*f.scale, digits)
+	}
+	deviation := fixed(s.deviation*f.scale, digits)
+	if digits == 0 && s.deviation*f.scale < 1e15 {
+		deviation = grouped(int64(math.Round(s.deviation * f.scale)))
+	}
+	return mean + " ± " + deviation + f.unit
 }

@@ -88,7 +88,7 @@ func box(x0, y0, x1, y1 float64) []Point {
 // The look of all charts: a chart is as wide as the screen of a telephone, so its text is readable there. Wide pages show several
 // charts side by side.
 const (
-	width      = 420.0
+	width      = 400.0
 	titleSize  = 14.0
 	textSize   = 12.0
 	lineHeight = 17.0

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fluentps/ps/metrics"
+)
+
+var update = flag.Bool("update", false, "write the goldens")
+
+const ms = time.Millisecond
+
+// made is a run of two workers, whose second one computes three times as long, so that the first waits for it.
+func made(name, scheme string, seed uint64, speed float64, accuracies ...float64) *Run {
+	r := &Run{Folder: "runs/" + name, Settings: map[string]string{"name": name, "seed": fmt.Sprint(seed), "sync[0].scheme": scheme}, Staleness: map[int64]int64{0: 6, 1: 2}}
+	s := &metrics.Summary{Name: name, Finished: "ok", Mode: "local", Servers: 1, Workers: 2, Iterations: 4, Samples: 256, Seed: seed, TrainS: metrics.Float(4 / speed), WallS: metrics.Float(5 / speed),
+		SamplesPerS: metrics.Float(64 * speed), BytesSent: 2560, TrainLoss: metrics.Some(0.5), PerShard: []metrics.ShardSummary{{Scheme: scheme, DelayedPulls: 4}},
+		PerRole: map[string]metrics.RoleTimes{metrics.RoleWorker: {"compute": {Avg: metrics.Float(2.2 / speed)}, "blocked": {Avg: metrics.Float(1.6 / speed)}}}}
+	for i, a := range accuracies {
+		row := NoRow()
+		row.At, row.Iteration, row.Samples, row.TestAccuracy, row.TestLoss = float64(i+1)/speed, float64(i+1), float64(64*(i+1)), a, 1-a
+		r.Rows = append(r.Rows, row)
+		s.TestAccuracy = metrics.Some(a)
+	}
+	r.Summary, r.Iterations = s, make([][]metrics.Iteration, 2)
+	for i := range 4 {
+		at := time.Duration(i) * 100 * ms
+		r.Iterations[0] = append(r.Iterations[0], metrics.Iteration{Iter: int64(i), Start: at, Compute: 30 * ms, Push: 1 * ms, Blocked: 66 * ms, Pull: 3 * ms, Samples: 32})
+		r.Iterations[1] = append(r.Iterations[1], metrics.Iteration{Iter: int64(i), Start: at, Compute: 90 * ms, Injected: 60 * ms, Push: 1 * ms, Blocked: 6 * ms, Pull: 3 * ms, Samples: 32})
+	}
+	return r
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+// Worker 0 waits from 31 ms to 91 ms for worker 1, and 6 ms for the server; worker 1 waits for the server only.
+func TestCauses(t *testing.T) {
+	r := made("a", "bsp", 1, 1, 0.5)
+	c := causesOf(r)
+	w0, w1 := c.workers[0], c.workers[1]
+	if !near(w0[computing], 0.12) || !near(w0[behind], 0.24) || !near(w0[answering], 0.024) || !near(w0[pushing], 0.004) || !near(w0[pulling], 0.012) || w0[injected] != 0 {
+		t.Errorf("worker 0: %v", w0)
+	}
+	if !near(w1[computing], 0.12) || !near(w1[injected], 0.24) || w1[behind] != 0 || !near(w1[answering], 0.024) {
+		t.Errorf("worker 1: %v", w1)
+	}
+	if w, share := c.culprit(); w != 1 || share != 1 {
+		t.Errorf("waited for %d, %v", w, share)
+	}
+	if got, want := r.whyBlocked(), "waiting for worker 1 (30 % of the time), which computes 3 times as long as the median worker"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.Summary.PerShard[0].DelayedPulls = 0
+	if c := causesOf(r); c.workers[0][behind] != 0 || !near(c.workers[0][answering], 0.264) {
+		t.Errorf("no pull was delayed: %v", c.workers[0])
+	}
+	r.Summary.PerShard[0].DelayedGrants = 4
+	if c := causesOf(r); !near(c.workers[0][turns], 0.264) || c.workers[0].waits() != c.workers[0][turns] {
+		t.Errorf("turns: %v", c.workers[0])
+	}
+	r.Iterations = nil
+	if c := causesOf(r); !near(c.workers[0][blocked], 1.6) || !near(c.workers[0][computing], 2.2) {
+		t.Errorf("without iterations: %v", c.workers[0])
+	}
+}
+
+// A push that lands a little before its worker has recorded its end releases the others: what they wait is never more than they were blocked.
+func TestAPushMayLandBeforeItsEnd(t *testing.T) {
+	r := made("a", "bsp", 1, 1, 0.5)
+	for i := range r.Iterations[0] {
+		r.Iterations[0][i].Blocked = 55 * ms // until 86 ms; worker 1 ends at 91 ms, and computed for 90 ms
+	}
+	if c := causesOf(r); !near(c.workers[0][behind], 0.22) || c.workers[0][answering] != 0 {
+		t.Errorf("%v", c.workers[0])
+	}
+}
+
+func TestLead(t *testing.T) {
+	r := &Run{Iterations: [][]metrics.Iteration{
+		{{Iter: 0, Compute: 10 * ms}, {Iter: 1, Start: 10 * ms, Compute: 10 * ms}, {Iter: 2, Start: 20 * ms, Compute: 10 * ms}},
+		{{Iter: 0, Compute: 15 * ms}, {Iter: 1, Start: 15 * ms, Compute: 50 * ms}},
+	}}
+	c := clocksOf(r)
+	for i, want := range []float64{0, 1, 1} {
+		if got := c.lead(&r.Iterations[0][i]); got != want {
+			t.Errorf("iteration %d: %v, want %v", i, got, want)
+		}
+	}
+	if got := c.lead(&r.Iterations[1][1]); got != 0 {
+		t.Errorf("the slowest leads by %v", got)
+	}
+}
+
+func TestGroups(t *testing.T) {
+	runs := []*Run{made("x-bsp", "bsp", 1, 1, 0.5), made("x-asp", "asp", 1, 2, 0.5), made("x-bsp", "bsp", 2, 1, 0.5)}
+	other := made("x-ssp", "ssp", 1, 1, 0.5)
+	other.Settings = nil // unknown settings: alone
+	runs = append(runs, other, func() *Run { r := made("x-ssp", "ssp", 2, 1, 0.5); r.Settings, r.Folder = nil, "elsewhere"; return r }())
+	groups := Groups(runs)
+	if len(groups) != 4 || len(groups[0].Runs) != 2 || len(groups[2].Runs) != 1 {
+		t.Fatalf("%d groups", len(groups))
+	}
+	groups = Groups(runs[:3])
+	if groups[0].Label != "bsp" || groups[1].Label != "asp" {
+		t.Errorf("labels %q, %q", groups[0].Label, groups[1].Label)
+	}
+	same := []*Run{made("a", "bsp", 1, 1, 0.5), made("a", "asp", 1, 2, 0.5)}
+	groups = Groups(same)
+	if groups[0].Label != "bsp" || groups[1].Label != "asp" {
+		t.Errorf("labels by settings: %q, %q", groups[0].Label, groups[1].Label)
+	}
+	same[1].Summary.Mode = "simulated"
+	if groups = Groups(same); groups[0].Label != "a" || groups[1].Label != "a (simulated)" {
+		t.Errorf("labels %q, %q", groups[0].Label, groups[1].Label)
+	}
+}
+
+func document(t *testing.T, o Options, runs ...*Run) *Document {
+	t.Helper()
+	d, err := Make(runs, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// The first sentence says who won, the next by how much, then why.
+func TestVerdict(t *testing.T) {
+	d := document(t, Options{Target: &Target{WhatAccuracy, 0.8, GivenFlag}},
+		made("bsp", "bsp", 1, 1, 0.5, 0.7, 0.8), made("asp", "asp", 1, 4, 0.4, 0.6, 0.7, 0.8), made("lost", "ssp", 1, 2, 0.1, 0.2))
+	got := strings.Join(d.Verdict, "\n")
+	for _, want := range []string{
+		"asp won: it reached test accuracy 0.8 after 1 s.\nbsp took 3 times as long (3 s).\nThe target was missed by lost (best 0.2).\n",
+		"Against bsp, asp took in 4 times as many samples per second, and needed 1.33 times as many samples to get there.",
+		"The workers of bsp were blocked for 40 % of training, mostly waiting for worker 1 (30 % of the time), which computes 3 times as long as the median worker.",
+		"Staleness: the pushes of asp were 0 versions old in the median and at most 1",
+		"There is one seed of each",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\ndoes not say %q", got, want)
+		}
+	}
+}
+
+// Seeds have a mean and a deviation; a difference within it is no victory.
+func TestSeeds(t *testing.T) {
+	d := document(t, Options{}, made("bsp", "bsp", 1, 1, 0.8), made("bsp", "bsp", 2, 0.5, 0.8), made("ssp", "ssp", 1, 0.8, 0.8), made("ssp", "ssp", 2, 0.9, 0.8))
+	got := strings.Join(d.Verdict, "\n")
+	if !strings.Contains(got, "No clear winner: ssp and bsp are level. ssp reached test accuracy 0.8 after 1.18 ± 0.10 s, the mean of 2 seeds.\nbsp took 1.27 times as long, which is no difference here (1.50 ± 0.71 s, the mean of 2 seeds).") {
+		t.Errorf("%s", got)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(d.Tables[0].CSV())).ReadAll()
+	if err != nil || len(rows) != 3 || strings.Join(rows[0][:4], " ") != "run seeds time_to_target_s_mean time_to_target_s_deviation" || rows[2][2] != "1.5" || rows[2][3] != "0.707106781" {
+		t.Errorf("%v %v", rows, err)
+	}
+}
+
+func TestChooseTarget(t *testing.T) {
+	a, b := made("a", "bsp", 1, 1, 0.5, 0.877), made("b", "asp", 1, 1, 0.9, 0.95)
+	if target := chooseTarget(Groups([]*Run{a, b})); target.What != WhatAccuracy || target.Value != 0.87 {
+		t.Errorf("%+v", target)
+	}
+	a.Summary.Target, b.Summary.Target = metrics.Some(0.9), metrics.Some(0.9)
+	if target := chooseTarget(Groups([]*Run{a, b})); target.Value != 0.9 || !strings.Contains(target.Given, "configurations") {
+		t.Errorf("%+v", target)
+	}
+	a, b = made("a", "bsp", 1, 1), made("b", "asp", 1, 1)
+	if target := chooseTarget(Groups([]*Run{a, b})); target != nil {
+		t.Errorf("%+v", target)
+	}
+	d := document(t, Options{}, a, b)
+	if !strings.Contains(d.Verdict[0], "speed only") {
+		t.Errorf("%q", d.Verdict)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 3: "3", 0.12345: "0.123", 1.234: "1.23", 12.34: "12.3", 123.4: "123", 12345: "12,345", -1234567: "-1,234,567", math.NaN(): absent, math.Inf(1): absent, 1e-7: "1e-07"} {
+		if got := short(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+	for _, c := range []struct {
+		values []float64
+		format func(float64) string
+		want   string
+	}{
+		{[]float64{0.5, 0.6}, percent, "55 ± 7 %"}, {[]float64{700, 800}, seconds, "12.5 ± 1.2 min"}, {[]float64{1, 1.0001}, short, "1.0000 ± 0.0001"},
+		{[]float64{3, math.NaN()}, short, "3"}, {nil, short, absent}, {[]float64{12000, 15000}, short, "13,500 ± 2,121"},
+	} {
+		if got := spreadOf(c.values).text(c.format); got != c.want {
+			t.Errorf("%v: %s, want %s", c.values, got, c.want)
+		}
+	}
+}
+
+// The whole page of a small comparison, so that a change of its words or its look is seen.
+func TestGolden(t *testing.T) {
+	d := document(t, Options{Build: "v1"}, made("bsp", "bsp", 1, 1, 0.5, 0.7, 0.8), made("asp", "asp", 1, 4, 0.4, 0.6, 0.7, 0.8))
+	files := map[string][]byte{"comparison.html": d.Page, "comparison.csv": d.Tables[0].CSV(), "comparison.tex": d.Tables[0].LaTeX(), "settings.csv": d.Tables[1].CSV(), "loss-by-time.svg": figureOf(d, "loss-by-time")}
+	one := document(t, Options{Build: "v1"}, made("bsp", "bsp", 1, 1, 0.5, 0.7, 0.8))
+	files["run.html"] = one.Page
+	for name, got := range files {
+		path := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s differs; look at the difference and write it with -update", path)
+		}
+	}
+}
+
+func figureOf(d *Document, id string) []byte {
+	for _, f := range d.Figures {
+		if f.ID == id {
+			return f.File()
+		}
+	}
+	return nil
+}
