@@ -274,7 +274,7 @@ func (s *sweep) table(w io.Writer) error {
 		fmt.Fprintf(t, "%04d\t%s\t%s\t%s\t%s\t%s\t%s\n", i, foreign.Text(r.Finished), figure("%.4f", r.TestAccuracy), figure("%.4g", r.TrainLoss),
 			figure("%.0f", r.SamplesPerS), figure("%.1f", r.WallS), strings.Join(p.Set, " "))
 	}
-	return t.Flush()
+	return errors.Join(t.Flush(), s.results(w))
 }
 
 // figure formats a number of a summary; a missing one is a dash.

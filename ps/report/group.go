@@ -82,11 +82,22 @@ func label(groups []*Group) {
 	}
 	cut := commonPrefix(names)
 	for i, g := range groups {
-		g.Label = foreign.Text(names[i][cut:])
+		g.Label = shortened(foreign.Text(names[i][cut:]))
 		if g.Simulated() {
 			g.Label += " (simulated)"
 		}
 	}
+}
+
+// labelMax is the length of the longest label.
+const labelMax = 60
+
+// shortened keeps both ends of a text, because names differ there.
+func shortened(text string) string {
+	if runes := []rune(text); len(runes) > labelMax {
+		return string(runes[:labelMax/2]) + "…" + string(runes[len(runes)-labelMax/2+1:])
+	}
+	return text
 }
 
 // different says whether the names tell the groups apart. A simulated group is marked, so it differs from a real one.
@@ -215,14 +226,18 @@ func chooseTarget(groups []*Group) *Target {
 	worst, loss := math.Inf(1), math.Inf(-1)
 	for _, g := range groups {
 		for _, r := range g.Runs {
-			worst = math.Min(worst, r.best()) // NaN stays
+			if best := r.best(); !math.IsNaN(best) { // a run without evaluations reaches nothing, whatever the target
+				worst = math.Min(worst, best)
+			}
 			lowest := math.NaN()
 			for _, w := range r.Rows {
 				if w.TestLoss < lowest || math.IsNaN(lowest) {
 					lowest = w.TestLoss
 				}
 			}
-			loss = math.Max(loss, lowest)
+			if !math.IsNaN(lowest) {
+				loss = math.Max(loss, lowest)
+			}
 		}
 	}
 	if worst > 0 && worst <= 1 {

@@ -234,3 +234,20 @@ func figureOf(d *Document, id string) []byte {
 	}
 	return nil
 }
+
+// A sweep has a row for each run, also for one that has not begun, and a row for each setting with mean and deviation over the seeds.
+func TestSweepTables(t *testing.T) {
+	each, means := SweepTables([]Point{
+		{[]string{"lr=0.1", "seed=1"}, made("a", "bsp", 1, 1, 0.8)}, {[]string{"lr=0.1", "seed=2"}, made("a", "bsp", 2, 2, 0.9)},
+		{[]string{"lr==1", "seed=1"}, made("a", "bsp", 1, 1, 0.85)}, {[]string{"lr==1", "seed=2"}, &Run{Folder: "0003"}},
+	})
+	got, want := string(each.CSV()), "run,lr,seed,finished,samples,train_s,wall_s,samples_per_s,train_loss,test_loss,test_accuracy,blocked_share,time_to_accuracy_0.8_s\n"+
+		"0000,0.1,1,ok,256,4,5,64,0.5,,0.8,0.4,1\n0001,0.1,2,ok,256,2,2.5,128,0.5,,0.9,0.4,0.5\n0002,'=1,1,ok,256,4,5,64,0.5,,0.85,0.4,1\n0003,'=1,2,no summary,,,,,,,,,\n"
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	got = string(means.CSV())
+	if !strings.HasPrefix(got, "lr,runs,samples_mean,samples_deviation,train_s_mean,train_s_deviation,") || !strings.Contains(got, "\n0.1,2,256,0,3,1.41421356,") || !strings.Contains(got, "\n'=1,2,256,,4,,") {
+		t.Errorf("%s", got)
+	}
+}

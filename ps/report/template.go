@@ -35,7 +35,7 @@ svg.plot{display:block;width:100%;height:auto}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--muted);padding:.3em 0}
 th,td{text-align:right;padding:.3em .7em;border-bottom:1px solid var(--grid);white-space:nowrap;overflow-wrap:normal}
-th{font-weight:600;vertical-align:bottom}
+th{font-weight:600;vertical-align:bottom;white-space:normal}
 .t{text-align:left;max-width:26em;white-space:normal;min-width:6em;overflow-wrap:anywhere}
 details{border-top:1px solid var(--grid);padding:.4em 0}summary{cursor:pointer;padding:.3em 0;font-weight:600}
 .note{border-left:4px solid var(--s1);padding:.1em 0 .1em .9em;max-width:60em}
@@ -94,7 +94,7 @@ const body = `<body>
 <li>A step is an iteration of the run: one push of every worker. With local steps it is one exchange, and holds many steps of a worker.</li>
 <li>Staleness is the version at commit minus the version at pull. Lead is how many iterations a worker is ahead of the slowest.</li>
 <li>Blocked time by cause is reconstructed from the times of iterations: a blocked worker waited for the worker whose push landed last before it went on, and for servers and wire after that. Where schemes delayed no pull, nobody waited for another worker.</li>
-<li>± is the sample deviation over seeds. Two runs are called level if their difference is within their deviations, or 3 %.</li>
+<li>± is the sample deviation over seeds. Two runs are called level if their difference is within their deviations, or 3 %; a run without other seeds is taken to vary as those with several do.</li>
 <li>The wire's limit is the least time in which the slowest network card carries the bytes of an iteration.</li>
 </ul></details></section>
 </main>

@@ -60,19 +60,36 @@ func ascending(a, b float64) int {
 
 func descending(a, b float64) int { return ascending(-a, -b) }
 
-// levelShare is the difference below which two single runs are called level: runs on a machine differ by so much from chance.
+// levelShare is the difference below which two runs are called level: runs on a machine differ by so much from chance.
 const levelShare = 0.03
 
-// level says whether the difference of two spreads is within their deviations, or too small to mean anything.
-func level(a, b spread) bool {
-	far := math.Abs(a.mean - b.mean)
-	noise := levelShare * math.Max(a.mean, b.mean)
-	for _, s := range []spread{a, b} {
-		if s.n > 1 {
-			noise = math.Hypot(noise, s.deviation)
+// chance is the deviation of a single run, as a share of its mean: the median of those that have several seeds, or levelShare. So a run
+// without seeds is taken to vary as the others do.
+func chance(order []*standing) float64 {
+	var seen []float64
+	for _, s := range order {
+		if s.time.n > 1 && s.time.mean > 0 {
+			seen = append(seen, s.time.deviation/s.time.mean)
 		}
 	}
-	return far <= noise
+	if seen == nil {
+		return levelShare
+	}
+	slices.Sort(seen)
+	return math.Max(levelShare, seen[(len(seen)-1)/2])
+}
+
+// level says whether the difference of two times is within their deviations, or too small to mean anything.
+func level(a, b spread, chance float64) bool {
+	noise := 0.0
+	for _, s := range []spread{a, b} {
+		deviation := chance * s.mean
+		if s.n > 1 {
+			deviation = s.deviation
+		}
+		noise = math.Hypot(noise, deviation)
+	}
+	return math.Abs(a.mean-b.mean) <= math.Max(noise, levelShare*math.Max(a.mean, b.mean))
 }
 
 // Verdict says who won, by how much and why: the first sentence is the answer.
@@ -106,7 +123,7 @@ func verdict(order []*standing, target *Target) (sentences []string) {
 // levelWith are the groups whose time cannot be told from that of the first.
 func levelWith(order []*standing) (labels []string) {
 	for _, s := range order[1:] {
-		if s.reached > 0 && level(order[0].time, s.time) {
+		if s.reached > 0 && level(order[0].time, s.time, chance(order)) {
 			labels = append(labels, s.Label)
 		}
 	}
@@ -129,12 +146,14 @@ func ofSeeds(s *standing) string {
 // behindTarget says how much longer the others took.
 func behindTarget(order []*standing, target *Target) (sentences []string) {
 	first := order[0]
-	var took, missed []string
+	var took, missed, unknown []string
 	for _, s := range order[1:] {
 		switch {
+		case s.reached == 0 && bestOf(s, target) == absent:
+			unknown = append(unknown, s.Label)
 		case s.reached == 0:
 			missed = append(missed, fmt.Sprintf("%s (best %s)", s.Label, bestOf(s, target)))
-		case level(first.time, s.time):
+		case level(first.time, s.time, chance(order)):
 			took = append(took, fmt.Sprintf("%s took %s times as long, which is no difference here (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), ofSeeds(s)))
 		default:
 			took = append(took, fmt.Sprintf("%s took %s times as long (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), ofSeeds(s)))
@@ -145,6 +164,9 @@ func behindTarget(order []*standing, target *Target) (sentences []string) {
 	}
 	if missed != nil {
 		sentences = append(sentences, "The target was missed by "+joined(missed)+".")
+	}
+	if unknown != nil {
+		sentences = append(sentences, "Nothing is known of what "+joined(unknown)+" learned: without an evaluation there is a speed only.")
 	}
 	return sentences
 }
@@ -221,6 +243,9 @@ func caveats(order []*standing, target *Target) (sentences []string) {
 	}
 	if target != nil {
 		sentences = append(sentences, fmt.Sprintf("The target: %s. A run is judged at its evaluations, so times are as fine as these are frequent.", target.Given))
+	}
+	if share := chance(order); share > levelShare && single > 0 {
+		sentences = append(sentences, fmt.Sprintf("Single runs are taken to vary by %s, as those with several seeds do.", percent(share)))
 	}
 	if single == len(order) {
 		sentences = append(sentences, "There is one seed of each: small differences may be chance. Runs that differ in the seed only are put together, with mean and deviation.")

@@ -63,7 +63,7 @@ func run(program, page, screenshots string, ids []string) error {
 		return err
 	}
 	defer os.RemoveAll(profile)
-	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
 	theirs, to, err := os.Pipe()
 	if err != nil {
 		return err
