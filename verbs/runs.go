@@ -58,9 +58,10 @@ func runsVerb(c *cli.Context) error {
 		}
 		if rel, err := filepath.Rel(dir, path); err == nil {
 			run.Folder = rel
-			if info, err := os.Lstat(filepath.Join(path, reportName)); err == nil && info.Mode().IsRegular() {
-				links = append(links, linkTo(rel))
-			}
+		}
+		links = append(links, "")
+		if info, err := os.Lstat(filepath.Join(path, reportName)); err == nil && info.Mode().IsRegular() {
+			links[len(links)-1] = linkTo(run.Folder)
 		}
 		runs = append(runs, run)
 	}

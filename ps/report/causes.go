@@ -61,11 +61,7 @@ func causesOf(r *Run) causes {
 	if len(r.Iterations) == 0 {
 		return untold(r)
 	}
-	delays, turn := delaysOf(r)
-	var ends []end
-	if delays && !turn {
-		ends = endsOf(r)
-	}
+	ends, turn := releases(r)
 	for w, all := range r.Iterations {
 		t := &c.workers[w]
 		for i := range all {
@@ -75,8 +71,8 @@ func causesOf(r *Run) causes {
 			t[injected] += slept.Seconds()
 			t[pushing] += it.Push.Seconds()
 			t[pulling] += it.Pull.Seconds()
-			if turn {
-				t[turns] += it.Blocked.Seconds()
+			if turn || r.Cut {
+				t[map[bool]cause{true: blocked, false: turns}[r.Cut]] += it.Blocked.Seconds()
 				continue
 			}
 			by, waited := releasedBy(ends, w, it)
@@ -130,6 +126,15 @@ func releasedBy(ends []end, worker int, it *metrics.Iteration) (by int, waited t
 		}
 	}
 	return -1, 0
+}
+
+// releases are the pushes that may have released others: none if no scheme delayed a pull, or if workers pushed in turns.
+func releases(r *Run) (ends []end, turn bool) {
+	delays, turn := delaysOf(r)
+	if delays && !turn && !r.Cut {
+		ends = endsOf(r)
+	}
+	return ends, turn
 }
 
 // delaysOf says whether schemes delayed anything, and whether the delays were turns. Without a summary they may have.
@@ -205,10 +210,10 @@ func (r *Run) whyBlocked() string {
 		return ""
 	}
 	switch {
+	case m[blocked] > 0:
+		return "for a cause that the files do not tell"
 	case m[turns] >= max(m[behind], m[answering]):
 		return fmt.Sprintf("waiting for their turn (%s of the time)", percent(m[turns]/whole))
-	case m[blocked] > 0:
-		return fmt.Sprintf("%s of the time; the cause is unknown", percent(m[blocked]/whole))
 	case m[behind] < m[answering]:
 		return fmt.Sprintf("waiting for the answers of servers and the wire (%s of the time)", percent(m[answering]/whole))
 	}

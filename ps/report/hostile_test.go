@@ -85,7 +85,9 @@ func TestNothingOfARunIsMoreThanText(t *testing.T) {
 			checkCSV(t, table)
 			checkLaTeX(t, table)
 		}
-		index, err := Index(hostile.Draw(t, "title"), runs, []string{"./" + "a/report.html"}, "")
+		links := make([]string, len(runs))
+		links[0] = "./a/report.html"
+		index, err := Index(hostile.Draw(t, "title"), runs, links, "")
 		if err != nil {
 			t.Fatalf("%v", err)
 		}

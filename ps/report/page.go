@@ -156,16 +156,18 @@ func (d *Document) draw(charts []scene) (figures []figure) {
 	return figures
 }
 
-// Index is the page that lists runs.
+// Index is the page that lists runs. links are the addresses of their pages; "" is that of a run without one.
 func Index(title string, runs []*Run, links []string, build string) ([]byte, error) {
 	v := &view{Title: title, Kind: metrics.Count(len(runs), "run"), Build: foreign.Visible(build), Style: template.CSS(plot.Style())}
 	t := RunsTable(runs)
+	for i := range t.Rows {
+		t.Rows[i][0].Link = links[i]
+	}
 	var b bytes.Buffer
 	err := index.Execute(&b, struct {
 		*view
 		Table *Table
-		Links []string
-	}{v, t, links})
+	}{v, t})
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}

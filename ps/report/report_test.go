@@ -67,7 +67,11 @@ func TestCauses(t *testing.T) {
 	if c := causesOf(r); !near(c.workers[0][turns], 0.264) || c.workers[0].waits() != c.workers[0][turns] {
 		t.Errorf("turns: %v", c.workers[0])
 	}
-	r.Iterations = nil
+	r.Cut = true
+	if c := causesOf(r); !near(c.workers[0][blocked], 0.264) || c.workers[0].waits() != c.workers[0][blocked] {
+		t.Errorf("cut: %v", c.workers[0])
+	}
+	r.Iterations, r.Cut = nil, false
 	if c := causesOf(r); !near(c.workers[0][blocked], 1.6) || !near(c.workers[0][computing], 2.2) {
 		t.Errorf("without iterations: %v", c.workers[0])
 	}

@@ -21,6 +21,7 @@ type Run struct {
 	Settings   map[string]string // the resolved configuration, by the path of the key; nil: unknown
 	Rows       []Row             // measurements, in the order of time
 	Iterations [][]metrics.Iteration
+	Cut        bool            // iterations of some workers are missing, so they do not tell who waited for whom
 	Staleness  map[int64]int64 // how often each value occurred, over all shards
 	Notes      []string        // advice of summary.txt
 	Damage     []string        // what is missing or cannot be read, for the reader of the page

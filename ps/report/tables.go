@@ -30,6 +30,7 @@ type Column struct {
 // Cell is one entry: a text, or a number with its deviation.
 type Cell struct {
 	Text string // as people read it
+	Link string // to the page of a run, in an index
 	spread
 }
 

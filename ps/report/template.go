@@ -36,7 +36,7 @@ table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums
 caption{text-align:left;color:var(--muted);padding:.3em 0}
 th,td{text-align:right;padding:.3em .7em;border-bottom:1px solid var(--grid);white-space:nowrap;overflow-wrap:normal}
 th{font-weight:600;vertical-align:bottom;white-space:normal}
-.t{text-align:left;max-width:26em;white-space:normal;min-width:6em;overflow-wrap:anywhere}
+.t{text-align:left;max-width:26em;white-space:normal;min-width:3.2em;overflow-wrap:anywhere}.t:first-child,.t:last-child{min-width:9em}th.t{overflow-wrap:normal}
 details{border-top:1px solid var(--grid);padding:.4em 0}summary{cursor:pointer;padding:.3em 0;font-weight:600}
 .note{border-left:4px solid var(--s1);padding:.1em 0 .1em .9em;max-width:60em}
 .muted,footer{color:var(--muted);font-size:.9rem}footer{margin-top:3em;padding-bottom:2em}
@@ -49,7 +49,7 @@ const table = `{{define "table"}}<div class="scroll" tabindex="0" role="region" 
 <caption>{{.Caption}}</caption>
 <thead><tr>{{range .Columns}}{{if not .Wide}}<th scope="col"{{if .Text}} class="t"{{end}}>{{.Head}}</th>{{end}}{{end}}</tr></thead>
 <tbody>
-{{$t := .}}{{range .Rows}}<tr>{{range $i, $c := .}}{{with index $t.Columns $i}}{{if not .Wide}}<td{{if .Text}} class="t"{{end}}>{{$c.Text}}</td>{{end}}{{end}}{{end}}</tr>
+{{$t := .}}{{range .Rows}}<tr>{{range $i, $c := .}}{{with index $t.Columns $i}}{{if not .Wide}}<td{{if .Text}} class="t"{{end}}>{{if $c.Link}}<a href="{{$c.Link}}">{{$c.Text}}</a>{{else}}{{$c.Text}}{{end}}</td>{{end}}{{end}}{{end}}</tr>
 {{end}}</tbody>
 </table></div>{{end}}`
 
@@ -107,8 +107,7 @@ const list = `<body>
 <header><p class="kind">{{.Kind}}</p><h1>{{.Title}}</h1></header>
 <main>
 {{template "table" .Table}}
-<h2>Reports</h2>
-<ul>{{range .Links}}<li><a href="{{.}}">{{.}}</a></li>{{else}}<li>No run here has a report yet: fluentps report DIR writes it.</li>{{end}}</ul>
+<p class="muted">A name leads to the report of its run. fluentps report DIR writes one that is missing.</p>
 </main>
 <footer>{{with .Build}}Made by fluentps {{.}}. {{end}}This file loads nothing and holds no script.</footer>
 </body>

@@ -278,7 +278,12 @@ func account(r *Run, target *Target) (sentences []string) {
 	}
 	accuracy := r.final(func(w *Row) float64 { return w.TestAccuracy })
 	loss := r.final(func(w *Row) float64 { return w.TestLoss })
-	last := r.final(func(w *Row) float64 { return w.At })
+	last := r.final(func(w *Row) float64 { // the time of the last evaluation
+		if math.IsNaN(w.TestAccuracy) && math.IsNaN(w.TestLoss) {
+			return math.NaN()
+		}
+		return w.At
+	})
 	switch {
 	case !math.IsNaN(accuracy):
 		say("%s%s reached test accuracy %s after %s.", kind, r.Name(), fixed(accuracy, 4), seconds(last))

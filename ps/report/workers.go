@@ -208,11 +208,7 @@ func gantt(r *Run, id string) scene {
 	}
 	c.To = 1e3 * (to - from).Seconds()
 	c.XLabel = fmt.Sprintf("milliseconds after second %s of training", short(from.Seconds()))
-	delays, turn := delaysOf(r)
-	var ends []end
-	if delays && !turn {
-		ends = endsOf(r)
-	}
+	ends, turn := releases(r)
 	bars := 0
 	for _, w := range chosen(len(r.Iterations), func(w int) float64 { return -float64(len(r.Iterations[w])) }) {
 		row := plot.Row{Label: fmt.Sprintf("w%d", w)}
@@ -223,7 +219,7 @@ func gantt(r *Run, id string) scene {
 				continue
 			}
 			at := it.Start
-			for _, part := range phases(it, w, ends, turn) {
+			for _, part := range phases(it, w, ends, turn, r.Cut) {
 				row.Bars = append(row.Bars, plot.Bar{From: 1e3 * (at - from).Seconds(), To: 1e3 * (at + part.took - from).Seconds(), Kind: int(part.cause)})
 				at += part.took
 				bars++
@@ -242,11 +238,14 @@ type phase struct {
 
 // phases are the parts of an iteration in the order in which they are drawn. Push happens between the layers of backward; it is
 // drawn after it.
-func phases(it *metrics.Iteration, worker int, ends []end, turn bool) (parts []phase) {
+func phases(it *metrics.Iteration, worker int, ends []end, turn, cut bool) (parts []phase) {
 	slept := min(it.Injected, it.Compute)
 	_, waited := releasedBy(ends, worker, it)
 	wait := []phase{{behind, waited}, {answering, it.Blocked - waited}}
-	if turn {
+	switch {
+	case cut:
+		wait = []phase{{blocked, it.Blocked}}
+	case turn:
 		wait = []phase{{turns, it.Blocked}}
 	}
 	for _, p := range append(append([]phase{{computing, it.Compute - slept}, {injected, slept}, {pushing, it.Push}}, wait...), phase{pulling, it.Pull}) {

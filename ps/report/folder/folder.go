@@ -238,7 +238,7 @@ func (in *reader) csv(data []byte) {
 
 func (in *reader) lost(name string, lines int) {
 	if lines > 0 {
-		in.damage("%s: %s cannot be read and were left out", name, metrics.Count(lines, "line"))
+		in.damage("%s: damaged lines were left out: %d", name, lines)
 	}
 }
 
@@ -254,6 +254,7 @@ func (in *reader) iterations() {
 			in.damage("%s is damaged and was left out: %v", metrics.IterationsName, err)
 			return
 		}
+		in.run.Cut = true
 		in.damage("%s was read up to its first damaged line: %v", metrics.IterationsName, err)
 	}
 	in.run.Iterations = all

@@ -56,14 +56,14 @@ func TestDamage(t *testing.T) {
 		rows  int
 		iters int
 	}{
-		"killed":         {map[string]string{"run.json": "{}", "metrics.jsonl": `{"at_s":1}` + "\n" + `{"at_s":2,"tra`}, []string{"summary.json is missing", "metrics.jsonl: 1 line cannot be read", "iterations.csv is missing", "resolved.yaml is missing"}, 1, 0},
+		"killed":         {map[string]string{"run.json": "{}", "metrics.jsonl": `{"at_s":1}` + "\n" + `{"at_s":2,"tra`}, []string{"summary.json is missing", "metrics.jsonl: damaged lines were left out: 1", "iterations.csv is missing", "resolved.yaml is missing"}, 1, 0},
 		"cut iterations": {map[string]string{"iterations.csv": rows + "0,1,0.7,0.2,0,0.0"}, []string{"iterations.csv was read up to its first damaged line: line 4"}, 0, 2},
 		"no iterations":  {map[string]string{"iterations.csv": "nonsense\n"}, []string{"iterations.csv is damaged and was left out"}, 0, 0},
 		"bad summary":    {map[string]string{"summary.json": "{"}, []string{"summary.json is damaged"}, 0, 0},
 		"failed":         {map[string]string{"summary.json": `{"finished":"stalled\u001b[2J"}`}, []string{`the run did not finish: "stalled\x1b[2J"`}, 0, 0},
-		"csv":            {map[string]string{"metrics.csv": "at_s,train/loss\n1,0.5\n2,NaN\n3,0.", "run.json": "{}"}, []string{"metrics.csv: 1 line"}, 2, 0},
+		"csv":            {map[string]string{"metrics.csv": "at_s,train/loss\n1,0.5\n2,NaN\n3,0.", "run.json": "{}"}, []string{"metrics.csv: damaged lines were left out: 1"}, 2, 0},
 		"bad yaml":       {map[string]string{"run.json": "{}", "resolved.yaml": "a: [\n"}, []string{"resolved.yaml is damaged"}, 0, 0},
-		"histograms":     {map[string]string{"run.json": "{}", "histograms.csv": "shard,what,value,count\n0,staleness,-1,5\n0,staleness,1\n"}, []string{"histograms.csv: 2 lines"}, 0, 0},
+		"histograms":     {map[string]string{"run.json": "{}", "histograms.csv": "shard,what,value,count\n0,staleness,-1,5\n0,staleness,1\n"}, []string{"histograms.csv: damaged lines were left out: 2"}, 0, 0},
 	} {
 		run, err := Read(runOf(t, c.files))
 		if err != nil {
