@@ -34,6 +34,7 @@ type view struct {
 	Damage             []damage
 	Advice             []string
 	Ranking            *Table
+	RankingTitle       string
 	Figures            []figure
 	Untold             []string
 	Tables             []*Table
@@ -113,12 +114,13 @@ func (d *Document) one(v *view, g *Group, target *Target, given bool) []scene {
 	if len(g.Runs) > 1 {
 		v.Kind = fmt.Sprintf("Report of %d runs that differ in the seed only", len(g.Runs))
 		t := ranking(rank([]*Group{g}, target), target)
+		v.RankingTitle = "Over the seeds"
 		t.Caption = strings.Replace(t.Caption, "Comparison, the best first", "Mean and deviation over the seeds", 1)
 		d.Tables, v.Ranking, v.One = append(d.Tables, t), t, false
 	}
 	d.Verdict = account(r, target)
 	if len(g.Runs) > 1 {
-		d.Verdict = append([]string{"The words and the charts of workers are those of the first run."}, d.Verdict...)
+		d.Verdict = append([]string{overSeeds(g), "What follows is of the first run, and so are the charts of workers."}, d.Verdict...)
 	}
 	v.Advice = r.Notes
 	if !given && (r.Summary == nil || r.Summary.Target == nil) {
@@ -127,12 +129,27 @@ func (d *Document) one(v *view, g *Group, target *Target, given bool) []scene {
 	return append(progress([]*Group{g}, target), staleness([]*Group{g}), leads(r, ""), spent(r, ""), gantt(r, ""), traffic([]*Group{g}))
 }
 
+// overSeeds says in words what runs that differ in their seed reached.
+func overSeeds(g *Group) string {
+	text := fmt.Sprintf("%s: %d seeds", g.Label, len(g.Runs))
+	number := func(v float64) string { return fixed(v, 4) }
+	if s := g.over(func(r *Run) float64 { return r.final(func(w *Row) float64 { return w.TestAccuracy }) }); s.n > 0 {
+		text += " reached test accuracy " + s.text(number)
+	} else if s := g.over(func(r *Run) float64 { return r.final(func(w *Row) float64 { return w.TestLoss }) }); s.n > 0 {
+		text += " reached test loss " + s.text(number)
+	}
+	if s := g.over((*Run).speed); s.n > 0 {
+		text += ", at " + samplesPerS(s)
+	}
+	return text + "."
+}
+
 // several fills the view of a comparison.
 func (d *Document) several(v *view, groups []*Group, target *Target) []scene {
 	order := rank(groups, target)
 	v.Title, v.Kind = fmt.Sprintf("%d settings compared", len(groups)), "Comparison of runs"
 	d.Verdict = verdict(order, target)
-	v.Ranking = ranking(order, target)
+	v.Ranking, v.RankingTitle = ranking(order, target), "Who was first"
 	d.Tables = append(d.Tables, v.Ranking)
 	if t := settingsTable(groups); len(t.Rows) > 0 {
 		d.Tables = append(d.Tables, t)

@@ -168,6 +168,17 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
+// Runs that differ in the seed only, and no other, have a page of their own.
+func TestOneSettingWithSeeds(t *testing.T) {
+	d := document(t, Options{}, made("bsp", "bsp", 1, 1, 0.8), made("bsp", "bsp", 2, 2, 0.9))
+	if want := "bsp: 2 seeds reached test accuracy 0.8500 ± 0.0707, at 96 ± 45 samples per second."; d.Verdict[0] != want {
+		t.Errorf("%q, want %q", d.Verdict[0], want)
+	}
+	if !strings.Contains(string(d.Page), "<h2>Over the seeds</h2>") {
+		t.Error("the page has no table over the seeds")
+	}
+}
+
 func TestChooseTarget(t *testing.T) {
 	a, b := made("a", "bsp", 1, 1, 0.5, 0.877), made("b", "asp", 1, 1, 0.9, 0.95)
 	if target := chooseTarget(Groups([]*Run{a, b})); target.What != WhatAccuracy || target.Value != 0.87 {

@@ -67,8 +67,8 @@ const body = `<body>
 {{range .Damage}}<div class="note" role="note"><p><strong>{{.Folder}}</strong>: this report shows what is there.</p><ul>{{range .Notes}}<li>{{.}}</li>{{end}}</ul></div>
 {{end}}
 {{with .Advice}}<section aria-label="Advice"><h2>Advice</h2><ul>{{range .}}<li>{{.}}</li>{{end}}</ul></section>{{end}}
-{{with .Ranking}}<section id="comparison"><h2>Who was first</h2>
-{{template "table" .}}</section>{{end}}
+{{if .Ranking}}<section id="comparison"><h2>{{.RankingTitle}}</h2>
+{{template "table" .Ranking}}</section>{{end}}
 <section id="figures"><h2>Figures</h2>
 <div class="figures">{{range .Figures}}
 <figure id="figure-{{.ID}}">{{.SVG}}</figure>{{end}}

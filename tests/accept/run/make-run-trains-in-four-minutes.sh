@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A clean clone and `make run`: an MLP on Fashion-MNIST under mpirun, 2 servers and 4 workers, at least two schemes
-# on different shards; test accuracy at least 0.86 within 240 s, breakdown table and run folder printed.
+# on different shards; test accuracy at least 0.86 within 240 s, breakdown table, run folder and report printed.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -25,3 +25,5 @@ for section in Compute Push Blocked Pull Fold Idle; do
 	grep -q -w "$section" "$TMP/log" || fail "no $section row in the breakdown table"
 done
 grep -q -F "$TMP/run" "$TMP/log" || fail "the path of the run folder was not printed"
+grep -q -x -F "Report: $TMP/run/report.html" "$TMP/log" || fail "the path of the report was not printed"
+[ "$(grep -c '<svg' "$TMP/run/report.html")" -ge 10 ] || fail "the report has fewer than 10 plots"
