@@ -38,6 +38,9 @@ func (j *job) drive(t comm.Transport, o ps.Options) (end outcome) {
 		err = t.Close()
 		timeout.Stop()
 		if err == nil {
+			if t.Rank() == 0 {
+				j.whatIf(&res)
+			}
 			j.report(res.Dir)
 			return outcome{code: res.Code}
 		}

@@ -3,16 +3,22 @@ package verbs
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
 	"fluentps/ps/foreign"
 	"fluentps/ps/layout"
+	"fluentps/ps/metrics"
+	"fluentps/ps/report/folder"
+	ps "fluentps/ps/runtime"
 	"fluentps/ps/sim"
 	"fluentps/ps/whatif"
 )
@@ -118,4 +124,47 @@ func loadChanged(c *cli.Context, run string, r *sim.Recording, settings []string
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
+}
+
+// At the end of a run, what-if is asked only if training took so long, and its simulations are shorter, so that they take about a second.
+const (
+	whatIfTrainMin  = 10 * time.Second
+	whatIfPushesEnd = 20_000
+)
+
+// coresUsedMax is the share of this host's processor time from which on its ranks competed for cores. Then the computing times of the run are not those
+// of the ranks alone, and no scheme would be as fast as they tell.
+const coresUsedMax = 0.8
+
+// whatIf says at the end of a run, on rank 0, what other schemes would have been. The run is over: it says nothing where nothing can be told.
+func (j *job) whatIf(res *ps.Result) {
+	s := res.Summary
+	if res.Dir == "" || j.c.Bool("no-what-if") || s == nil || s.Finished != metrics.FinishedOK || float64(s.TrainS) < whatIfTrainMin.Seconds() || s.Baseline != "" || s.CPUS == nil {
+		return
+	}
+	ranks := s.Servers + s.Workers
+	cores := runtime.NumCPU()
+	if ranks > cores && float64(*s.CPUS) > coresUsedMax*float64(cores)*float64(s.TrainS) {
+		return
+	}
+	a, err := j.askWhatIf(res.Dir)
+	if err != nil || !a.Told() {
+		return
+	}
+	if data, err := json.MarshalIndent(a, "", "  "); err == nil {
+		f := metrics.At(res.Dir)
+		_ = f.Write(folder.WhatIfName, append(data, '\n')) // best effort, as what follows
+		_ = f.Close()
+	}
+	fmt.Fprintf(j.out, "What if: %s\n", metrics.Wrap(a.Line(), metrics.TextWidth, 2))
+}
+
+// askWhatIf asks about the run that has just ended. A bug in it must not make the run fail.
+func (j *job) askWhatIf(dir string) (a *whatif.Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("bug in fluentps: %v", p)
+		}
+	}()
+	return askWhatIf(j.c, dir, nil, whatIfPushesEnd)
 }

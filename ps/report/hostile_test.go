@@ -29,6 +29,9 @@ func drawRun(t *rapid.T) *Run {
 	if rapid.Bool().Draw(t, "settings") {
 		r.Settings = map[string]string{"name": hostile.Draw(t, "name"), "seed": hostile.Draw(t, "seed"), hostile.Draw(t, "key"): hostile.Draw(t, "value"), "sync[0].scheme": hostile.Draw(t, "scheme")}
 	}
+	if rapid.Bool().Draw(t, "what if") {
+		r.WhatIf = &WhatIf{Line: hostile.Draw(t, "line"), Candidates: []Changed{{Name: hostile.Draw(t, "what"), Ratio: number.Draw(t, "ratio"), StalenessP50: number.Draw(t, "p50"), StalenessMax: number.Draw(t, "max")}}}
+	}
 	for range rapid.IntRange(0, 8).Draw(t, "rows") {
 		n := func() float64 { return number.Draw(t, "n") }
 		r.Rows = append(r.Rows, Row{n(), n(), n(), n(), n(), n(), n(), n(), n(), n(), n()})

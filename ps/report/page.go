@@ -123,6 +123,9 @@ func (d *Document) one(v *view, g *Group, target *Target, given bool) []scene {
 		d.Verdict = append([]string{overSeeds(g), "What follows is of the first run, and so are the charts of workers."}, d.Verdict...)
 	}
 	v.Advice = r.Notes
+	if r.WhatIf != nil && len(r.WhatIf.Candidates) > 0 {
+		d.Tables = append(d.Tables, whatIfTable(r.WhatIf))
+	}
 	if !given && (r.Summary == nil || r.Summary.Target == nil) {
 		target = nil // the goal of one run alone would be its own best value
 	}

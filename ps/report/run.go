@@ -24,6 +24,7 @@ type Run struct {
 	Cut        bool            // iterations of some workers are missing, so they do not tell who waited for whom
 	Staleness  map[int64]int64 // how often each value occurred, over all shards
 	Notes      []string        // advice of summary.txt
+	WhatIf     *WhatIf         // nil: nothing was simulated after the run
 	Damage     []string        // what is missing or cannot be read, for the reader of the page
 }
 
@@ -34,6 +35,19 @@ type Row struct {
 	TestLoss, TestAccuracy    float64
 	SamplesPerS, StalenessP50 float64
 	StalenessMax, Blocked     float64
+}
+
+// WhatIf is what the simulator told after the run.
+type WhatIf struct {
+	Line       string    // in one sentence or two
+	Candidates []Changed // the best first
+}
+
+// Changed is the run as it would have been with a change.
+type Changed struct {
+	Name                       string
+	Ratio                      float64 // of samples per second to those of the run as it was, simulated as well
+	StalenessP50, StalenessMax float64 // versions
 }
 
 // NoRow is a row without any measurement.

@@ -47,6 +47,16 @@ func spreadCell(s spread, format func(float64) string) Cell {
 	return Cell{Text: s.text(format), spread: s}
 }
 
+// whatIfTable shows what the simulator told after a run.
+func whatIfTable(w *WhatIf) *Table {
+	t := &Table{ID: "what-if", Caption: "What if: simulated with the computing times of this run; speed only, nothing was trained",
+		Columns: []Column{{"what", "what", true, false}, {"times as fast", "ratio", false, false}, {"staleness p50", "staleness_p50_versions", false, false}, {"staleness max", "staleness_max_versions", false, false}}}
+	for _, c := range w.Candidates {
+		t.Rows = append(t.Rows, []Cell{textCell(c.Name), numberCell(c.Ratio, func(v float64) string { return fixed(v, 2) }), numberCell(c.StalenessP50, short), numberCell(c.StalenessMax, short)})
+	}
+	return t
+}
+
 // ranking is the table of a comparison.
 func ranking(order []*standing, target *Target) *Table {
 	t := &Table{ID: "comparison", Caption: "Comparison, the best first"}

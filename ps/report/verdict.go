@@ -314,6 +314,9 @@ func account(r *Run, target *Target) (sentences []string) {
 	if p50, most := r.staleness(0.5), r.staleness(1); !math.IsNaN(p50) {
 		say("Pushes were %s versions old in the median and at most %s.", short(p50), short(most))
 	}
+	if r.WhatIf != nil && r.WhatIf.Line != "" {
+		sentences = append(sentences, r.WhatIf.Line+".")
+	}
 	if s := r.Summary; s == nil || s.Finished != metrics.FinishedOK {
 		say("The run did not finish: %s.", strings.TrimSuffix(r.State(), "."))
 	}

@@ -58,6 +58,7 @@ type Slow struct {
 
 // Answer is what was found.
 type Answer struct {
+	Sentence   string    `json:"line"`      // Line
 	Run        string    `json:"run"`       // the name of what the run did
 	Error      float64   `json:"error"`     // by how much the simulated run as it was misses the time of the real one, as a share
 	Gradients  bool      `json:"gradients"` // real gradients were computed
@@ -113,6 +114,7 @@ func Ask(q Question) (*Answer, error) {
 		a.Candidates = append(a.Candidates, r.outcome(c.Name, base))
 	}
 	slices.SortStableFunc(a.Candidates, func(x, y Outcome) int { return x.compare(&y, q.Gradients) })
+	a.Sentence = a.Line()
 	return a, nil
 }
 

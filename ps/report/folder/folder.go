@@ -46,7 +46,7 @@ func Is(dir string) bool {
 
 // Read reads a run folder. It fails only if there is no run.
 func Read(dir string) (*report.Run, error) {
-	return read(dir, (*reader).summary, (*reader).settings, (*reader).records, (*reader).iterations, (*reader).histograms, (*reader).notes)
+	return read(dir, (*reader).summary, (*reader).settings, (*reader).records, (*reader).iterations, (*reader).histograms, (*reader).notes, (*reader).whatIf)
 }
 
 // Totals reads only the summary and the settings of a run folder.
@@ -94,6 +94,37 @@ func (in *reader) file(name string, most int64, needed string) []byte {
 func (in *reader) damage(format string, args ...any) {
 	in.run.Damage = append(in.run.Damage, foreign.Visible(fmt.Sprintf(format, args...)))
 }
+
+// whatIf reads what the simulator told at the end of the run.
+func (in *reader) whatIf() {
+	data := in.file(WhatIfName, whatIfMax, "")
+	if data == nil {
+		return
+	}
+	var w struct {
+		Line       string `json:"line"`
+		Candidates []struct {
+			Name  string  `json:"name"`
+			Ratio float64 `json:"ratio"`
+			P50   float64 `json:"staleness_p50"`
+			Max   float64 `json:"staleness_max"`
+		} `json:"candidates"`
+	}
+	if err := json.Unmarshal(data, &w); err != nil {
+		in.damage("%s is damaged and was left out: %v", WhatIfName, err)
+		return
+	}
+	in.run.WhatIf = &report.WhatIf{Line: w.Line}
+	for _, c := range w.Candidates {
+		in.run.WhatIf.Candidates = append(in.run.WhatIf.Candidates, report.Changed{Name: c.Name, Ratio: c.Ratio, StalenessP50: c.P50, StalenessMax: c.Max})
+	}
+}
+
+// WhatIfName is the file of what the simulator told at the end of a run, whatIfMax the most bytes that are read of it.
+const (
+	WhatIfName = "what-if.json"
+	whatIfMax  = 1 << 20
+)
 
 func (in *reader) summary() {
 	data := in.file(metrics.SummaryName, metrics.SummaryMax, "the run was killed, or is still running; totals are unknown")

@@ -29,6 +29,7 @@ func TestWholeRun(t *testing.T) {
 		"metrics.jsonl":  `{"at_s":1,"iteration":2,"samples":64,"train/loss":0.5}` + "\n" + `{"at_s":2,"train/loss":null}` + "\n",
 		"iterations.csv": rows,
 		"histograms.csv": "shard,what,value,count\n0,staleness,1,5\n1,staleness,1,2\n0,lead,3,1\n",
+		"what-if.json":   `{"line": "w1 cost 3 %", "candidates": [{"name": "asp", "ratio": 2.5, "staleness_p50": 2, "staleness_max": 9}]}`,
 		"summary.txt":    "x\n\nNOTE: one\n      two\nNOTE: three\n\nFinished: ok\n",
 	}))
 	if err != nil {
@@ -46,6 +47,9 @@ func TestWholeRun(t *testing.T) {
 	if strings.Join(run.Notes, "|") != "one two|three" {
 		t.Errorf("%q", run.Notes)
 	}
+	if w := run.WhatIf; w == nil || w.Line != "w1 cost 3 %" || len(w.Candidates) != 1 || w.Candidates[0].Name != "asp" || w.Candidates[0].Ratio != 2.5 || w.Candidates[0].StalenessMax != 9 {
+		t.Errorf("%+v", w)
+	}
 }
 
 // A damaged run gives what is there, and says what is not.
@@ -57,6 +61,7 @@ func TestDamage(t *testing.T) {
 		iters int
 	}{
 		"killed":         {map[string]string{"run.json": "{}", "metrics.jsonl": `{"at_s":1}` + "\n" + `{"at_s":2,"tra`}, []string{"summary.json is missing", "metrics.jsonl: damaged lines were left out: 1", "iterations.csv is missing", "resolved.yaml is missing"}, 1, 0},
+		"bad what-if":    {map[string]string{"what-if.json": "{", "summary.json": `{"finished":"ok"}`}, []string{"what-if.json is damaged and was left out"}, 0, 0},
 		"cut iterations": {map[string]string{"iterations.csv": rows + "0,1,0.7,0.2,0,0.0"}, []string{"iterations.csv was read up to its first damaged line: line 4"}, 0, 2},
 		"no iterations":  {map[string]string{"iterations.csv": "nonsense\n"}, []string{"iterations.csv is damaged and was left out"}, 0, 0},
 		"bad summary":    {map[string]string{"summary.json": "{"}, []string{"summary.json is damaged"}, 0, 0},
