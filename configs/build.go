@@ -119,6 +119,13 @@ func (c *Config) undealt(computing, rows int) (path string, err error) {
 	if _, err := c.Code(computing); err != nil {
 		return "work.code.stragglers", fmt.Errorf("is %d: %w", c.Work.Code.Stragglers, err)
 	}
+	if k := &c.Work.Code; c.Coded() && k.Alpha > 0 {
+		for w, batch := range c.Batches(computing) {
+			if code.Private(batch, k.Stragglers, k.Alpha) < 1 {
+				return "work.code.alpha", fmt.Errorf("is %g: of the %d samples of worker %d a share of (%d + 1) / (%d + %g) is private, less than 1 sample; set a smaller alpha or a larger batch, or alpha: 0", k.Alpha, batch, w, k.Stragglers, k.Stragglers, k.Alpha)
+			}
+		}
+	}
 	return "", nil
 }
 

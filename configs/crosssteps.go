@@ -39,6 +39,8 @@ func (w *walker) crossSteps(t *table) {
 		{"model.name", "choose a model without batch norm, or set work.policy: fixed", w.cfg.Model.Name + " has statistics, which are values and not sums of changes: decoded approximately, after losses or at a deadline, they would be too small", e.Coded && len(workload.Statistics(w.cfg.Model.Name)) > 0},
 		{"device.kind", "set device.kind: cpu, or work.threads_max: 0", "must be cpu where work.threads_max moves threads between workers: a GPU has none to give", w.cfg.Work.ThreadsMax > 0 && w.cfg.Device.Kind != "cpu"},
 		{"work.threads_max", fmt.Sprintf("set it to %d or more, or to 0", w.cfg.Device.Threads), fmt.Sprintf("is %d, but each worker begins with the %d of device.threads", w.cfg.Work.ThreadsMax, w.cfg.Device.Threads), w.cfg.Work.ThreadsMax > 0 && w.cfg.Work.ThreadsMax < w.cfg.Device.Threads},
+		{"work.code.alpha", "set it above 1, or to 0", fmt.Sprintf("is %g: a straggler that takes no longer than the others is none, and nothing would be coded", w.cfg.Work.Code.Alpha), e.Coded && w.cfg.Work.Code.Alpha > 0 && w.cfg.Work.Code.Alpha <= 1},
+		{"work.code.alpha", "set work.code.stragglers to 1 or more, or alpha: 0", fmt.Sprintf("is %g, but work.code.stragglers is 0: all of a batch is its worker's alone", w.cfg.Work.Code.Alpha), e.Coded && w.cfg.Work.Code.Alpha > 1 && w.cfg.Work.Code.Stragglers == 0},
 		{"work.time", "set it to the computing time of an iteration, such as 100ms", "is 0: " + e.Name + " computes for a fixed time", e.Timed && w.cfg.Work.Time == 0},
 	} {
 		if at := t.byPath[c.path]; c.refused && !at.bad {

@@ -49,7 +49,7 @@ func (b *Run) AxesInUse() Axes {
 	if owners := tasks.Owners(b.Config.Work, len(batches)); owners != nil {
 		a.Ahead = &core.Ahead{Owners: owners}
 	} else if b.Config.Coded() {
-		a.Ahead = &core.Ahead{}
+		a.Ahead = &core.Ahead{Apart: b.Config.Work.Code.Alpha > 0}
 	}
 	skips := false
 	for rule := range b.Config.Sync {

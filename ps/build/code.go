@@ -12,10 +12,12 @@ type decoder struct {
 	*code.Code
 	samples  int64
 	deadline time.Duration
+	private  bool
 }
 
 func (d *decoder) Samples() int64          { return d.samples }
 func (d *decoder) Deadline() time.Duration { return d.deadline }
+func (d *decoder) Private() bool           { return d.private }
 
 // Decoder makes the code of the run; nil if pushes are not coded.
 func (b *Run) Decoder() (scheme.Code, error) {
@@ -23,7 +25,7 @@ func (b *Run) Decoder() (scheme.Code, error) {
 	if c == nil || err != nil {
 		return nil, err
 	}
-	d := &decoder{c, 0, b.Config.Work.Code.Deadline}
+	d := &decoder{c, 0, b.Config.Work.Code.Deadline, b.Config.Work.Code.Alpha > 0}
 	for _, n := range b.Config.Batches(len(b.Roles.Workers)) {
 		d.samples += int64(n)
 	}

@@ -30,6 +30,9 @@ import (
 type Ahead struct {
 	// Owners are, per worker, the workers whose iterations it pushes; itself is the first. nil: itself alone.
 	Owners [][]int32
+	// Apart says that a worker pushes each of its own iterations in two parts, in order, and that the scheme hears of each: they are not added up,
+	// because the first counts also if the second never comes. The second ends the iteration. Owners is nil.
+	Apart bool
 }
 
 // aheadState is a server's state of it.
@@ -37,6 +40,7 @@ type aheadState struct {
 	owners [][]int32 // per worker
 	live   []int32   // per owner: workers in the run that push its iterations
 	lost   bool      // a worker was lost
+	apart  bool
 }
 
 // makeAhead prepares the server for workers that pull ahead.
@@ -44,7 +48,7 @@ func (s *Server) makeAhead(c *Ahead) {
 	if c == nil {
 		return
 	}
-	a := &aheadState{owners: c.Owners, live: make([]int32, s.workers)}
+	a := &aheadState{owners: c.Owners, live: make([]int32, s.workers), apart: c.Apart}
 	if a.owners == nil {
 		for w := range s.workers {
 			a.owners = append(a.owners, []int32{int32(w)})
@@ -60,6 +64,9 @@ func (s *Server) makeAhead(c *Ahead) {
 		sh := s.shards[id]
 		sh.aligns = make([]bool, s.workers)
 		sh.slotMax += AheadSlots(c.Owners) // after a loss a shard may have pushes of two iterations
+		if c.Apart {
+			sh.slotMax *= 2
+		}
 	}
 }
 
@@ -70,6 +77,9 @@ func AheadSlots(owners [][]int32) (n int32) {
 	}
 	return n
 }
+
+// isApart says whether iterations have two parts of which the scheme hears.
+func (s *Server) isApart() bool { return s.ahead != nil && s.ahead.apart }
 
 // isGone says whether nobody pushes the iterations of an owner any more.
 func (s *Server) isGone(owner int32) bool {

@@ -42,7 +42,7 @@ func (sh *ownShard) forgetAtCut(w int32) {
 			return false
 		}
 		sh.count(-p.head.Samples)
-		sh.freeSlot(sh.unstage(w, p.head.Iter).slot)
+		sh.freeSlot(sh.unstage(w, p.head.Iter, p.head.Part).slot)
 		sh.stats.drop(scheme.Gone)
 		return true
 	})

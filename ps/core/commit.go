@@ -8,7 +8,7 @@ import (
 // This file obeys the decisions of schemes about pushes: fold, drop and commit.
 
 func (s *Server) drop(sh *ownShard, d scheme.Decision, why scheme.Reason) {
-	p := sh.unstage(d.Worker, d.Iter)
+	p := sh.unstage(d.Worker, d.Iter, d.Part)
 	sh.count(-p.head.Samples)
 	sh.freeSlot(p.slot)
 	sh.stats.drop(why)
@@ -25,7 +25,7 @@ func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 	if d.Src != scheme.SlotPush {
 		return append(out, e)
 	}
-	p := sh.unstage(d.Worker, d.Iter)
+	p := sh.unstage(d.Worker, d.Iter, d.Part)
 	sh.folded++
 	sh.saveNext = sh.saveNext || p.head.Flags&wire.Save != 0
 	if sh.agreement.leads && sh.agrees {
@@ -46,7 +46,7 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
 		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: s.weigh(sh, d.Weight, d.Samples, sh.folded), Samples: d.Samples, Before: sh.samples})
 	sh.tally.committed()
-	if d.Unpushed > 0 {
+	if d.Unpushed > 0 || s.isApart() {
 		sh.accepted += int64(s.workers) // these pushes stand for those of all
 	} else {
 		sh.accepted += sh.folded

@@ -157,15 +157,15 @@ func (sh *ownShard) stage(p *pushed) {
 	sh.stagedN++
 }
 
-func (sh *ownShard) unstage(w int32, iter int64) *pushed {
+func (sh *ownShard) unstage(w int32, iter int64, part int32) *pushed {
 	for at := &sh.staged[w]; *at != nil; at = &(*at).next {
-		if p := *at; p.head.Iter == iter {
+		if p := *at; p.head.Iter == iter && p.head.Part == part {
 			*at, p.next = p.next, nil
 			sh.stagedN--
 			return p
 		}
 	}
-	panic(fmt.Sprintf("core: shard %d: the scheme names push w%d iter %d, which is not staged: %v", sh.id, w, iter, sh.scheme))
+	panic(fmt.Sprintf("core: shard %d: the scheme names push w%d iter %d part %d, which is not staged: %v", sh.id, w, iter, part, sh.scheme))
 }
 
 // Buffers is the number of parameter buffers of a shard: one for the current version, one for the next, and one for

@@ -20,7 +20,8 @@ import (
 // owner leaves, the server drops the parts of its iterations, those that have landed and those that still arrive. A
 // header that arrives twice is acknowledged and ignored. A part that two workers have computed counts once: the copy that
 // lands second is received and dropped. If a worker leaves before a part that it owes has landed, the
-// owner waits: the policy that assigned the part must assign it again.
+// owner waits: the policy that assigned the part must assign it again. Where the scheme itself counts on parts (Ahead.Apart),
+// none are added up.
 
 // assembly is an iteration of which some parts have landed.
 type assembly struct {

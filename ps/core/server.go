@@ -119,7 +119,7 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 		}
 		sh.landing[in.Worker] = nil
 		m := p.head
-		if isPart(&m) || sh.parts != nil && sh.hasPart(&m) {
+		if !s.isApart() && (isPart(&m) || sh.parts != nil && sh.hasPart(&m)) {
 			out = s.partLanded(sh, p, in, out)
 		} else {
 			out = s.pushLanded(sh, p, in, out)
@@ -240,7 +240,11 @@ func (s *Server) pushLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 	w := p.head.Worker
 	sh.stats.Pushes++
 	sh.stats.Skipped += p.head.Iter - sh.reached[w]
-	sh.reached[w] = p.head.Iter + 1
+	clock := p.head.Iter
+	if p.head.Part == p.head.Parts-1 {
+		clock++ // else more of the iteration follows
+	}
+	sh.reached[w] = clock
 	if p.head.Iter < sh.clock[w] { // its iteration was closed without it when the scheme changed
 		sh.freeSlot(p.slot)
 		sh.stats.drop(scheme.Late)
@@ -249,7 +253,7 @@ func (s *Server) pushLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 	sh.stage(p)
 	sh.count(p.head.Samples)
 	sh.tally.landed(&p.head, int64(s.now))
-	sh.setClock(w, p.head.Iter+1)
+	sh.setClock(w, clock)
 	out = s.noteChanged(out) // before the version that a checkpoint may save
 	p.norm2, p.normInf, p.normW = in.Norm2, in.NormInf, in.NormW
 	out = s.changeScheme(sh, s.tellPushed(sh, p, out))

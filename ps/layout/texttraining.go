@@ -127,6 +127,11 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 		}
 	}
 	if s := c.Work.Code.Stragglers; c.Coded() && s > 0 {
+		if alpha := c.Work.Code.Alpha; alpha > 0 {
+			share := float64(s+1) / (float64(s) + alpha)
+			fmt.Fprintf(b, "  coded: a worker computes %.3g of these batches an iteration: %.3g of its own alone, pushed first, and the rest of %d, pushed as a sum; twice what is pushed below\n", share*alpha, share, s+1)
+			return
+		}
 		fmt.Fprintf(b, "  coded: a worker computes %d of these batches an iteration and pushes their sum\n", s+1)
 	}
 	if c.Work.Policy == work.Partial && c.Work.Load > 1 {

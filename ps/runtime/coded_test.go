@@ -26,6 +26,9 @@ func TestCodedGradientsAreThoseOfBSP(t *testing.T) {
 			{"kind: cyclic, stragglers: 2", 1e-3},
 			{"stragglers: 3", 1e-5},
 			{"stragglers: 1, deadline: 1h", 1e-5},
+			{"stragglers: 1, alpha: 3", 1e-5},
+			{"kind: cyclic, stragglers: 1, alpha: 1.5", 1e-4},
+			{"kind: cyclic, stragglers: 2, alpha: 2, deadline: 1h", 1e-3},
 		} {
 			t.Run(placement+" "+c.code, func(t *testing.T) {
 				set := append([]string{fmt.Sprintf("work={policy: coded, micro: 4, code: {%s}}", c.code), "sync=[{match: '*', scheme: coded}]"}, set...)
@@ -55,18 +58,25 @@ func TestCodedBudgets(t *testing.T) {
 // With a fractional code of pairs a run has the bits of the same run in virtual time, whoever of each pair was first: a sum of two is the same in both
 // orders. The train loss is that of other partitions.
 func TestCodedGradientsHaveTheBitsOfASimulatedRun(t *testing.T) {
-	c := load(t, withoutMemory, "evaluate.every_epochs=0", "work={policy: coded, micro: 3, code: {stragglers: 1}}", "sync=[{match: '*', scheme: coded}]",
-		`faults=[{worker: "*", slow: {kind: exponential, sleep: 1ms}}]`)
-	c.Simulate.Workers = 4
-	want, got := mustTrain(t, c, c.Simulate.Workers+c.Cluster.Servers).Summary, simulated(t, c, station.Axes{})
-	if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
-		t.Errorf("simulated %.12s after %d samples, the run %.12s, %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+	for _, alpha := range []float64{0, 3} {
+		c := load(t, withoutMemory, "evaluate.every_epochs=0", fmt.Sprintf("work={policy: coded, micro: 3, code: {stragglers: 1, alpha: %g}}", alpha), "sync=[{match: '*', scheme: coded}]",
+			`faults=[{worker: "*", slow: {kind: exponential, sleep: 1ms}}]`)
+		c.Simulate.Workers = 4
+		want, got := mustTrain(t, c, c.Simulate.Workers+c.Cluster.Servers).Summary, simulated(t, c, station.Axes{})
+		if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
+			t.Errorf("alpha %g: simulated %.12s after %d samples, the run %.12s, %d", alpha, got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+		}
 	}
 }
 
 // A coded run that resumes, anywhere, ends with the same parameters, and has counted the same samples.
 func TestACodedRunResumes(t *testing.T) {
-	set := []string{"work={policy: coded, micro: 3, code: {stragglers: 1}}", "sync=[{match: '*', scheme: coded}]", `faults=[{worker: "*", slow: {kind: exponential, sleep: 1ms}}]`,
+	t.Run("all is coded", func(t *testing.T) { codedRunResumes(t, "stragglers: 1") })
+	t.Run("private parts", func(t *testing.T) { codedRunResumes(t, "stragglers: 1, alpha: 2") })
+}
+
+func codedRunResumes(t *testing.T, code string) {
+	set := []string{"work={policy: coded, micro: 3, code: {" + code + "}}", "sync=[{match: '*', scheme: coded}]", `faults=[{worker: "*", slow: {kind: exponential, sleep: 1ms}}]`,
 		"train.stop={updates: 16}", "checkpoint={every_updates: 1, keep: 1000}"}
 	dir := filepath.Join(t.TempDir(), "out")
 	want := mustRunPart(t, load(t, set...), 6, dir, "").Summary

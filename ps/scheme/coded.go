@@ -3,6 +3,7 @@ package scheme
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,7 +14,10 @@ type Code interface {
 	Decodes(arrived []int32) bool
 	// Weights are those of these pushes; where they do not decode, those that come nearest to it. 0: the push is not needed.
 	Weights(arrived []int32) []float64
-	Samples() int64          // of all partitions of an iteration
+	Samples() int64 // of all partitions of an iteration
+	// Private says that each worker pushes twice an iteration: first the gradient of samples that no other worker computes, as part 0 of 2, and then its sum of
+	// partitions, as part 1. All private parts make the whole gradient with what the others decode to.
+	Private() bool
 	Deadline() time.Duration // how long after its first push an iteration closes in any case; 0: never
 }
 
@@ -25,7 +29,7 @@ func (p *CodedParams) Check() error { return nil }
 
 var coded = Entry{
 	Name:     "coded",
-	Rule:     "gradient coding: pushes are staged until those that have arrived decode to the gradient of the whole batch; weighed so, they are one commit; a push of a closed iteration is dropped and its worker continues at v; a pull waits until its iteration is open (c - v <= 0); when a deadline has passed, or nobody else can push, what has arrived is decoded approximately",
+	Rule:     "gradient coding: pushes are staged until those that have arrived decode to the gradient of the whole batch; weighed so, they are one commit; a push of a closed iteration is dropped and its worker continues at v; a pull waits until its iteration is open (c - v <= 0); when a deadline has passed, or nobody else can push, what has arrived is decoded approximately; with private parts (work.code.alpha) an iteration also waits for that of each worker in the run, and adds it whole",
 	Short:    "pushes of `work: {policy: coded}`: any N - s of them make the whole gradient",
 	Paper:    "Gradient Coding (Tandon, Lei, Dimakis, Karampatziakis, ICML 2017), released code; the deadline and what is done after losses are ours",
 	Evidence: "A",
@@ -49,7 +53,7 @@ func newCoded(env Env, common Common, _ Params) (Scheme, error) {
 	if c.code == nil {
 		c.code = uncoded(env.Workers)
 	}
-	return newGate(env, common, FoldRank, rule{name: "coded", limit: c, coded: c, release: ReleaseSoft, quorum: env.Workers})
+	return newGate(env, common, FoldRank, rule{name: "coded", limit: c, coded: c, release: ReleaseSoft, quorum: env.Workers * int(c.parts())})
 }
 
 // uncoded is the code of workers that push a partition each. It tells no samples: those of the pushes count.
@@ -58,6 +62,7 @@ type uncoded int
 func (n uncoded) Decodes(arrived []int32) bool { return len(arrived) == int(n) }
 func (n uncoded) Samples() int64               { return 0 }
 func (n uncoded) Deadline() time.Duration      { return 0 }
+func (n uncoded) Private() bool                { return false }
 
 func (n uncoded) Weights(arrived []int32) []float64 {
 	weights := make([]float64, len(arrived))
@@ -76,6 +81,23 @@ type decoding struct {
 	code    Code
 	since   time.Duration // when the open iteration had its first push, or was opened if that was later; unknown: it has none, or no deadline
 	arrived []int32       // scratch
+	private []bool        // scratch, per worker: its private part of the open iteration has arrived
+}
+
+// parts is the number of pushes of a worker in an iteration.
+func (c *decoding) parts() int32 {
+	if c != nil && c.code.Private() {
+		return 2
+	}
+	return 1
+}
+
+// isPrivate says whether a push is a private part.
+func (c *decoding) isPrivate(p push) bool { return p.part < c.parts()-1 }
+
+// hasStaged says whether the same push of a worker is staged.
+func (g *gate) hasStaged(ev Event) bool {
+	return slices.ContainsFunc(g.staged, func(p push) bool { return p.worker == ev.Worker && p.iter == ev.Iter && p.part == ev.Part })
 }
 
 // closes says whether the open iteration closes though workers may still push it.
@@ -86,10 +108,22 @@ func (c *decoding) closes(g *gate) bool {
 	if c.since != unknown && g.now >= c.since+c.code.Deadline() {
 		return true
 	}
-	c.arrived = c.arrived[:0]
+	c.arrived, c.private = c.arrived[:0], slices.Grow(c.private[:0], len(g.clock))[:len(g.clock)]
+	clear(c.private)
 	for _, p := range g.staged {
-		if p.iter == g.v {
+		switch {
+		case p.iter != g.v:
+		case c.isPrivate(p):
+			c.private[p.worker] = true
+		default:
 			c.arrived = append(c.arrived, p.worker)
+		}
+	}
+	if c.parts() > 1 {
+		for w, clock := range g.clock {
+			if !g.left[w] && clock <= g.v && !c.private[w] {
+				return false // its private part may still come
+			}
 		}
 	}
 	return c.code.Decodes(c.arrived)
@@ -104,9 +138,14 @@ func (c *decoding) waits(g *gate, out []Decision) []Decision {
 	return append(out, Decision{Kind: WakeAt, Worker: NoWorker, Shard: g.shard, At: c.since + c.code.Deadline()})
 }
 
-// fold folds the pushes of one iteration with their weights, and drops those that are not needed.
+// fold folds the pushes of one iteration, the private parts whole and the others with their weights, and drops those that are not needed. Private parts are first in
+// the list.
 func (c *decoding) fold(g *gate, pushes []push, out []Decision) []Decision {
 	c.arrived, c.since = c.arrived[:0], unknown
+	for len(pushes) > 0 && c.isPrivate(pushes[0]) {
+		out = g.fold(pushes[0], out)
+		pushes = pushes[1:]
+	}
 	for _, p := range pushes {
 		c.arrived = append(c.arrived, p.worker)
 	}
@@ -114,7 +153,7 @@ func (c *decoding) fold(g *gate, pushes []push, out []Decision) []Decision {
 		if p := pushes[i]; weight != 0 {
 			out = g.foldAs(p, weight, out)
 		} else {
-			out = append(out, Decision{Kind: Drop, Worker: p.worker, Shard: g.shard, Iter: p.iter, Src: SlotPush, Reason: Surplus})
+			out = append(out, Decision{Kind: Drop, Worker: p.worker, Shard: g.shard, Part: p.part, Iter: p.iter, Src: SlotPush, Reason: Surplus})
 		}
 	}
 	return out

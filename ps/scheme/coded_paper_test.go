@@ -16,16 +16,48 @@ import (
 // drawCode draws the code of a run.
 func drawCode(t *testing.T, rt *rapid.T, workers int) *scheme.TestCode {
 	s := code.Spec{Kind: code.Auto, Stragglers: rapid.IntRange(0, workers-1).Draw(rt, "stragglers")}
-	return scheme.NewTestCode(t, s, workers, time.Duration(rapid.SampledFrom([]int{0, 1, 20, 200}).Draw(rt, "deadline"))*time.Millisecond)
+	c := scheme.NewTestCode(t, s, workers, time.Duration(rapid.SampledFrom([]int{0, 1, 20, 200}).Draw(rt, "deadline"))*time.Millisecond)
+	c.IsPrivate = rapid.Bool().Draw(rt, "private parts")
+	return c
 }
 
-// workersOf are the workers of the pushes of an iteration, in rank order.
-func (h *hindsight) workersOf(j int64, k int) (workers []int32) {
-	for _, p := range h.pushesOf(j, k) {
+// codewordsOf and privateOf are the pushes of an iteration that are sums of partitions, and the private parts, in rank order.
+func (h *hindsight) codewordsOf(j int64, k int) []int { return h.halfOf(j, k, false) }
+func (h *hindsight) privateOf(j int64, k int) []int   { return h.halfOf(j, k, true) }
+
+func (h *hindsight) halfOf(j int64, k int, isPrivate bool) (pushes []int) {
+	for w := range int32(h.env.Workers) {
+		for _, p := range h.pushesOf(j, k) {
+			if ev := h.history[p]; ev.Worker == w && isPrivate == (ev.Part < ev.Parts-1) {
+				pushes = append(pushes, p)
+			}
+		}
+	}
+	return pushes
+}
+
+// workersOf are the workers of pushes.
+func (h *hindsight) workersOf(pushes []int) (workers []int32) {
+	for _, p := range pushes {
 		workers = append(workers, h.history[p].Worker)
 	}
-	slices.Sort(workers)
 	return workers
+}
+
+// isRepeated says whether the private part, or the sum, that lands at event k had landed before, in an earlier life of its worker.
+func (h *hindsight) isRepeated(k int) bool {
+	ev := h.history[k]
+	return ev.Parts > 1 && slices.ContainsFunc(h.pushesOf(ev.Iter, k-1), func(p int) bool { return h.history[p].Worker == ev.Worker && h.history[p].Part == ev.Part })
+}
+
+// privateEnd is the iteration behind the last one of which a private part counts, up to event k; 0: there is none.
+func (h *hindsight) privateEnd(k int) (end int64) {
+	for p := range k + 1 {
+		if ev := h.history[p]; ev.Parts > 1 && h.counts(p) {
+			end = max(end, ev.Iter+1)
+		}
+	}
+	return end
 }
 
 // codedSince is the event at which iteration v was open and had a push, up to event k; -1: it has none. opens is the event at which it
@@ -62,8 +94,11 @@ func (h *hindsight) codedV(v int64, k int, clock []int64, left []bool) int64 {
 		return v
 	}
 	for c := h.env.Code; ; v++ {
-		arrived, live := h.workersOf(v, k), liveClocks(clock, left)
+		arrived, private, live := h.workersOf(h.codewordsOf(v, k)), h.workersOf(h.privateOf(v, k)), liveClocks(clock, left)
 		closes := len(arrived) > 0 && c.Decodes(arrived)
+		for w, c := range clock { // the private part of each worker that may still push it must be there
+			closes = closes && (!h.env.Code.Private() || left[w] || c > v || slices.Contains(private, int32(w)))
+		}
 		if since := h.codedSince(v, k, k); since >= 0 && c.Deadline() > 0 && h.history[k].At >= h.history[since].At+c.Deadline() {
 			closes = true
 		}
@@ -77,12 +112,15 @@ func (h *hindsight) codedV(v int64, k int, clock []int64, left []bool) int64 {
 func (h *hindsight) decoded(k int) (out []scheme.Decision) {
 	c := h.env.Code
 	for j := h.v[k]; j < h.v[k+1]; j++ {
-		arrived, n, sum := h.workersOf(j, k), 0, int64(0)
-		for i, weight := range c.Weights(arrived) {
-			at := slices.IndexFunc(h.pushesOf(j, k), func(p int) bool { return h.history[p].Worker == arrived[i] })
-			ev := h.history[h.pushesOf(j, k)[at]]
+		codewords, n, sum := h.codewordsOf(j, k), 0, int64(0)
+		for _, p := range h.privateOf(j, k) {
+			out = append(out, fold(h.history[p], float64(min(1, n))))
+			n, sum = n+1, sum+h.history[p].Samples
+		}
+		for i, weight := range c.Weights(h.workersOf(codewords)) {
+			ev := h.history[codewords[i]]
 			if weight == 0 {
-				out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Iter: j, Reason: scheme.Surplus})
+				out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Part: ev.Part, Iter: j, Reason: scheme.Surplus})
 				continue
 			}
 			f := fold(ev, float64(min(1, n)))
@@ -102,16 +140,17 @@ func (h *hindsight) decoded(k int) (out []scheme.Decision) {
 	return out
 }
 
-// Without a deadline each iteration is one commit, in which every partition counts once, however the pushes arrive (gradient coding [A]: a B = 1).
-// It closes with less only when no worker in the run can push it any more.
+// Without a deadline each iteration is one commit, in which every partition counts once, however the pushes arrive (gradient coding [A]: a B = 1), and so does
+// the private part of each worker in the run. It closes with less only when no worker in the run can push it any more.
 func TestCodedCountsEachPartitionOnce(t *testing.T) {
 	keys := setting(t, "coded", "")
-	exact, few := 0, 0
+	exact, few, private := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 7).Draw(rt, "workers")
 		c := scheme.NewTestCode(t, code.Spec{Kind: code.Auto, Stragglers: rapid.IntRange(0, min(3, n-1)).Draw(rt, "stragglers")}, n, 0)
+		c.IsPrivate = rapid.Bool().Draw(rt, "private parts")
 		env := scheme.Env{Workers: n, Shards: []int32{schemetest.Shard}, Servers: 1, Code: c}
-		clock, arrived, v := map[int32]int64{}, map[int64][]int32{}, int64(0)
+		clock, arrived, alone, v := map[int32]int64{}, map[int64][]int32{}, map[int64][]int32{}, int64(0)
 		for w := range int32(n) {
 			clock[w] = 0
 		}
@@ -123,15 +162,25 @@ func TestCodedCountsEachPartitionOnce(t *testing.T) {
 			case ev.Kind == scheme.Joined:
 				clock[ev.Worker] = ev.Iter
 			case ev.Kind == scheme.Pushed && live:
-				clock[ev.Worker] = ev.Iter + 1
-				if ev.Samples > 0 {
-					arrived[ev.Iter] = append(arrived[ev.Iter], ev.Worker)
+				of := arrived
+				if clock[ev.Worker] = ev.Iter + 1; ev.Part < ev.Parts-1 {
+					clock[ev.Worker], of = ev.Iter, alone
+				}
+				if ev.Samples > 0 && !slices.Contains(of[ev.Iter], ev.Worker) {
+					of[ev.Iter] = append(of[ev.Iter], ev.Worker)
 				}
 			}
+			var folded []int32
 			parts, largest := make([]float64, n), 1.0
 			for _, d := range ds {
 				switch d.Kind {
 				case scheme.Fold:
+					if c.IsPrivate && d.Part == 0 {
+						if folded = append(folded, d.Worker); d.Weight != 1 {
+							rt.Fatalf("%v: %v", ev, d)
+						}
+						continue
+					}
 					of, factors := c.Row(int(d.Worker))
 					for i, j := range of {
 						parts[j] += d.Weight * factors[i]
@@ -139,6 +188,16 @@ func TestCodedCountsEachPartitionOnce(t *testing.T) {
 					}
 				case scheme.Commit:
 					isExact := c.Decodes(arrived[d.Iter])
+					for w, clock := range clock {
+						if c.IsPrivate && clock <= d.Iter && !slices.Contains(alone[d.Iter], w) && w != ev.Worker {
+							rt.Fatalf("%v: %v without the private part of w%d, which may still come", ev, d, w)
+						}
+					}
+					if slices.Sort(alone[d.Iter]); !slices.Equal(folded, alone[d.Iter]) {
+						rt.Fatalf("%v: %v with the private parts of %v; those of %v have landed", ev, d, folded, alone[d.Iter])
+					}
+					private += len(folded)
+					folded = nil
 					if isExact {
 						exact++
 					} else {
@@ -164,9 +223,48 @@ func TestCodedCountsEachPartitionOnce(t *testing.T) {
 		}}
 		d.Run(rt, keys.New(env))
 	})
-	if exact == 0 || few == 0 {
-		t.Errorf("%d iterations closed with enough pushes and %d with too few; want some of each", exact, few)
+	if exact == 0 || few == 0 || private == 0 {
+		t.Errorf("%d iterations closed with enough pushes and %d with too few, with %d private parts; want some of each", exact, few, private)
 	}
+}
+
+// A scheme with a code that is saved and restored half-way decides as before, and damaged state is refused or is another state.
+func TestCodedIsRestored(t *testing.T) {
+	keys := setting(t, "coded", "")
+	rapid.Check(t, func(rt *rapid.T) {
+		env := schemetest.DrawEnv(rt)
+		env.Code = drawCode(t, rt, env.Workers)
+		at, bit := rapid.IntRange(1, 60).Draw(rt, "save at event"), rapid.IntRange(0, 1<<16).Draw(rt, "damaged bit")
+		s := keys.New(env)
+		var restored scheme.Scheme
+		d := schemetest.Driver{Env: env, See: func(ev scheme.Event, want []scheme.Decision) {
+			if restored != nil {
+				if got := restored.Step(ev, nil); !slices.Equal(got, want) {
+					rt.Fatalf("%v: restored it decides\n%v\ninstead of\n%v", ev, got, want)
+				}
+			}
+			if at--; at != 0 {
+				return
+			}
+			saved, err := s.MarshalBinary()
+			if err != nil {
+				rt.Fatal(err)
+			}
+			restored = keys.New(env)
+			if err := restored.UnmarshalBinary(saved); err != nil || restored.String() != s.String() {
+				rt.Fatalf("restored %v from %v: %v", restored, s, err)
+			}
+			other := slices.Clone(saved)
+			other[bit/8%len(other)] ^= 1 << (bit % 8)
+			victim := keys.New(env)
+			if victim.UnmarshalBinary(other) == nil {
+				if again, err := victim.MarshalBinary(); err != nil || !slices.Equal(again, other) {
+					rt.Fatalf("accepts damaged state and saves it as other bytes: %v", err)
+				}
+			}
+		}}
+		d.Run(rt, s)
+	})
 }
 
 // While s workers push nothing at all, the others go on. With one more, they wait until the deadline.

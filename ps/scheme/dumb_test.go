@@ -151,7 +151,9 @@ func (h *hindsight) scan() {
 		w, wasLeft := ev.Worker, left[ev.Worker]
 		switch ev.Kind {
 		case scheme.Pushed:
-			clock[w] = ev.Iter + 1
+			if clock[w] = ev.Iter; ev.Part == ev.Parts-1 {
+				clock[w]++
+			}
 		case scheme.Left:
 			left[w] = true
 		case scheme.Joined:
@@ -160,7 +162,7 @@ func (h *hindsight) scan() {
 		if live := liveClocks(clock, left); len(live) > 0 {
 			v = max(v, slices.Min(live))
 		} else if !wasLeft {
-			v = max(v, slices.Max(clock))
+			v = max(v, slices.Max(clock), h.privateEnd(k))
 		}
 		if h.twin.moves != nil {
 			v = h.twin.moves(h, v, k, clock, left)
@@ -188,7 +190,7 @@ func liveClocks(clock []int64, left []bool) (live []int64) {
 func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 	ev := h.history[k]
 	if ev.Kind == scheme.Pushed && !h.counts(k) {
-		out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter, Reason: h.reason(k)})
+		out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Part: ev.Part, Iter: ev.Iter, Reason: h.reason(k)})
 	}
 	switch {
 	case h.twin.decides != nil:
@@ -219,7 +221,7 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 // counts says whether the push at event k adds something.
 func (h *hindsight) counts(k int) bool {
 	ev := h.history[k]
-	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker] && !(h.twin.late != nil && h.twin.late(h, k))
+	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker] && !(h.twin.late != nil && h.twin.late(h, k)) && !h.isRepeated(k)
 }
 
 // reason is why the push at event k adds nothing.
@@ -371,7 +373,7 @@ func (h *hindsight) leftBetween(w int32, a, b int) bool {
 }
 
 func fold(ev scheme.Event, scale float64) scheme.Decision {
-	return scheme.Decision{Kind: scheme.Fold, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter,
+	return scheme.Decision{Kind: scheme.Fold, Worker: ev.Worker, Shard: ev.Shard, Part: ev.Part, Iter: ev.Iter,
 		Dst: scheme.SlotPending, Scale: scale, Weight: 1}
 }
 

@@ -14,6 +14,8 @@ type TestCode struct {
 	*code.Code
 	workers int
 	after   time.Duration
+	// IsPrivate says that a quarter of each partition is a private part.
+	IsPrivate bool
 }
 
 // Samples implements Code.
@@ -22,6 +24,9 @@ func (c *TestCode) Samples() int64 { return int64(32 * c.workers) }
 // Deadline implements Code.
 func (c *TestCode) Deadline() time.Duration { return c.after }
 
+// Private implements Code.
+func (c *TestCode) Private() bool { return c.IsPrivate }
+
 // NewTestCode makes a code for so many workers.
 func NewTestCode(t testing.TB, s code.Spec, workers int, after time.Duration) *TestCode {
 	s.Workers, s.Draws, s.ConditionMax, s.Seed = workers, 20, 1e9, 1
@@ -29,7 +34,7 @@ func NewTestCode(t testing.TB, s code.Spec, workers int, after time.Duration) *T
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &TestCode{c, workers, after}
+	return &TestCode{Code: c, workers: workers, after: after}
 }
 
 // SetKey sets the field of p with the yaml tag key from text.

@@ -48,6 +48,7 @@ type push struct {
 	worker  int32
 	iter    int64
 	samples int64
+	part    int32 // index among the pushes of its worker in the iteration
 }
 
 // pull is a delayed pull.
@@ -168,8 +169,8 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 	switch {
 	case ev.Iter < g.clock[w]:
 		g.bug(ev, "iteration already closed for this worker")
-	case ev.Parts != 1:
-		g.bug(ev, "this scheme takes pushes of exactly 1 part")
+	case ev.Parts != g.coded.parts():
+		g.bug(ev, fmt.Sprintf("this scheme takes pushes of exactly %d part", g.coded.parts()))
 	case ev.Owner != w:
 		g.bug(ev, "this scheme takes no helper's pushes")
 	case ev.Samples < 0:
@@ -178,14 +179,17 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 		g.bug(ev, "pushed while its pull is open")
 	}
 	old := g.clock[w]
-	g.clock[w] = ev.Iter + 1
+	g.clock[w] = ev.Iter
+	if ev.Part == ev.Parts-1 {
+		g.clock[w]++
+	}
 	g.skipped += ev.Iter - old
 
-	p := push{worker: w, iter: ev.Iter, samples: ev.Samples}
+	p := push{worker: w, iter: ev.Iter, samples: ev.Samples, part: ev.Part}
 	why := g.dropReason(ev)
 	switch {
 	case why != NotDropped:
-		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Iter: ev.Iter, Src: SlotPush, Reason: why})
+		out = append(out, Decision{Kind: Drop, Worker: w, Shard: g.shard, Part: ev.Part, Iter: ev.Iter, Src: SlotPush, Reason: why})
 	case g.commits == byValue:
 		g.transit.hold(p, ev.NormInf)
 	case g.commits == byRound:
@@ -210,7 +214,7 @@ func (g *gate) pushed(ev Event, out []Decision) []Decision {
 		return out
 	}
 	g.limit.pushed(ev)
-	if old <= g.v && ev.Iter >= g.v {
+	if old <= g.v && g.clock[w] > g.v {
 		g.atMin--
 	}
 	return g.advance(out)
@@ -226,6 +230,8 @@ func (g *gate) dropReason(ev Event) Reason {
 		return Gone
 	case g.mix.stale(g, ev):
 		return Stale
+	case ev.Parts > 1 && g.hasStaged(ev): // of the worker's life before it came back
+		return Surplus
 	case g.quorum == 0 || ev.Iter == g.v: // v is open, so its quorum is not complete
 		return NotDropped
 	case ev.Iter < g.v:
@@ -309,6 +315,9 @@ func (g *gate) lowest() int64 {
 		}
 	}
 	if low < 0 {
+		for _, p := range g.staged {
+			high = max(high, p.iter+1) // of one who has left between two pushes of an iteration
+		}
 		return high
 	}
 	return low
@@ -321,7 +330,7 @@ func (g *gate) closeTo(next int64, out []Decision) []Decision {
 	}
 	if g.commits == byRank {
 		slices.SortFunc(g.staged, func(a, b push) int {
-			return cmp.Or(cmp.Compare(a.iter, b.iter), cmp.Compare(a.worker, b.worker))
+			return cmp.Or(cmp.Compare(a.iter, b.iter), cmp.Compare(a.part, b.part), cmp.Compare(a.worker, b.worker))
 		})
 	} else {
 		slices.SortStableFunc(g.staged, func(a, b push) int { return cmp.Compare(a.iter, b.iter) })

@@ -77,7 +77,7 @@ func TestRestoreRefusals(t *testing.T) {
 		want string
 	}{
 		{"empty", nil, "no header"},
-		{"newer layout", newer, "layout 2, this program reads 1"},
+		{"newer layout", newer, "layout 3, this program reads 2"},
 		{"other scheme", save("asp", 2, Common{}), "of another scheme"},
 		{"other workers", save("bsp", 3, Common{}), "3 workers and commit mode 0, this run has 2 and 0"},
 		{"other fold", save("bsp", 2, Common{Fold: FoldArrival}), "resume with the same workers, fold and strict"},

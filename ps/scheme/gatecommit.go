@@ -6,7 +6,7 @@ func (g *gate) fold(p push, out []Decision) []Decision { return g.foldAs(p, 1, o
 // foldAs adds a push with a weight.
 func (g *gate) foldAs(p push, weight float64, out []Decision) []Decision {
 	d := Decision{
-		Kind: Fold, Worker: p.worker, Shard: g.shard, Iter: p.iter,
+		Kind: Fold, Worker: p.worker, Shard: g.shard, Part: p.part, Iter: p.iter,
 		Dst: SlotPending, Src: SlotPush, Scale: 1, Weight: weight,
 	}
 	if g.pendingPushes == 0 {

@@ -46,7 +46,7 @@ func (g *gate) String() string {
 }
 
 // gateVersion is the first byte of the saved state; each new layout takes the next number.
-const gateVersion = 1
+const gateVersion = 2
 
 // MarshalBinary saves the whole state: the version byte, the length of the name, the name, 64-bit little-endian
 // integers, and last the states of the limit and the mix.
@@ -67,7 +67,7 @@ func (g *gate) MarshalBinary() ([]byte, error) {
 	}
 	put(int64(len(g.staged)))
 	for _, p := range g.staged {
-		put(int64(p.worker), p.iter, p.samples)
+		put(int64(p.worker), int64(p.part), p.iter, p.samples)
 	}
 	put(int64(len(g.parked)))
 	for _, p := range g.parked {
@@ -102,8 +102,8 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 		n.clock[w], n.left[w] = d.natural(), d.between(0, 1) == 1
 	}
 	n.staged = nil
-	for range d.count(3) {
-		n.staged = append(n.staged, push{worker: int32(d.between(0, int64(workers)-1)), iter: d.natural(), samples: d.natural()})
+	for range d.count(4) {
+		n.staged = append(n.staged, push{worker: int32(d.between(0, int64(workers)-1)), part: int32(d.between(0, int64(g.coded.parts())-1)), iter: d.natural(), samples: d.natural()})
 	}
 	n.parked = make([]pull, 0, workers)
 	for range d.count(3) {
@@ -146,20 +146,20 @@ func (g *gate) broken() string {
 	}
 	g.recount()
 	type key struct {
-		worker int32
-		iter   int64
+		worker, part int32
+		iter         int64
 	}
 	seen := make(map[key]bool, len(g.staged))
 	for _, p := range g.staged {
 		switch {
 		case g.commits == byPush || g.commits == byCount || g.commits == byValue || g.commits == byRound:
 			return "a staged push in a scheme that stages none"
-		case p.samples == 0 || p.iter < g.v || p.iter >= g.clock[p.worker] || g.commits == byClose && p.iter == g.v && !g.follows:
+		case p.samples == 0 || p.iter < g.v || p.iter > g.clock[p.worker] || p.iter == g.clock[p.worker] && p.part == g.coded.parts()-1 || g.commits == byClose && p.iter == g.v && !g.follows:
 			return "a staged push that should be folded or dropped, or that cannot have landed"
-		case seen[key{p.worker, p.iter}]:
+		case seen[key{p.worker, p.part, p.iter}]:
 			return "a push staged twice"
 		}
-		seen[key{p.worker, p.iter}] = true
+		seen[key{p.worker, p.part, p.iter}] = true
 	}
 	g.hasParked = make([]bool, len(g.left))
 	for _, p := range g.parked {

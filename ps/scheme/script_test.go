@@ -15,12 +15,13 @@ import (
 
 // TestScripts runs testdata/<scheme>/*.txt; -rewrite regenerates their output. The commands:
 //
-//	new workers=N [stragglers=S code=KIND deadline=D] [follows] [start=V] [clocks=(5,3,-1)] [fold=rank|arrival] [weight=X] [seed=S] [KEY=VALUE of the scheme]
+//	new workers=N [stragglers=S code=KIND deadline=D private] [follows] [start=V] [clocks=(5,3,-1)] [fold=rank|arrival] [weight=X] [seed=S] [KEY=VALUE of the scheme]
 //	run            one event per line of input; each prints the event, its decisions and a chart
 //	  push wK [iC] [samples=N] [at=3s]    by default the next iteration, 32 samples, the time of the last event
 //	          [inf=X] [norms=X/Y]         NormInf; Norm2 and NormW
 //	  want wK [cC] [at=3s]                by default its clock
-//	  step wK [samples=N] [at=3s]         push, then want
+//	  step wK [samples=N] [at=3s]         push, then want; with private parts, the second push
+//	  first wK [samples=N] [at=3s]        with private parts, the first push
 //	  left wK | join wK
 //	  alarm at=3s                         the time of a WakeAt has come
 //	  closed iC [wK...]                   with follows: the contributors that the leading shard names
@@ -96,6 +97,7 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 	seed, shards := uint64(1), int32(1)
 	var spec code.Spec
 	var after time.Duration
+	private := false
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
 		case "workers":
@@ -121,6 +123,8 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 			spec.Kind = code.Kind(arg.Vals[0])
 		case "deadline":
 			after, _ = time.ParseDuration(arg.Vals[0])
+		case "private":
+			private = true
 		case "server":
 			arg.Scan(t, 0, &env.Server)
 		case "shards":
@@ -140,7 +144,9 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 	}
 	env.Seed = seed
 	if spec.Kind != "" {
-		env.Code = NewTestCode(t, spec, env.Workers, after)
+		c := NewTestCode(t, spec, env.Workers, after)
+		c.IsPrivate = private
+		env.Code = c
 	}
 	s.at, s.commit, s.seen = 0, env.Start, map[int32]int64{}
 	made, err := e.New(env, common, params)
@@ -179,7 +185,10 @@ func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Eve
 	if _, err := fmt.Sscanf(words[1], "w%d", &ev.Worker); err != nil {
 		d.Fatalf(t, "%q: %v", line, err)
 	}
-	ev.Owner, ev.Parts, ev.Samples = ev.Worker, 1, 32
+	ev.Owner, ev.Parts, ev.Samples = ev.Worker, s.gate.coded.parts(), 32
+	if ev.Parts > 1 {
+		ev.Samples = 24
+	}
 	ev.Iter = s.gate.clock[ev.Worker]
 	for _, word := range words[2:] {
 		if text, ok := strings.CutPrefix(word, "at="); ok {
@@ -205,7 +214,7 @@ func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Eve
 	}
 	ev.At = s.at
 	kinds := map[string][]EventKind{
-		"push": {Pushed}, "want": {Wanted}, "step": {Pushed, Wanted}, "left": {Left}, "join": {Joined},
+		"push": {Pushed}, "first": {Pushed}, "want": {Wanted}, "step": {Pushed, Wanted}, "left": {Left}, "join": {Joined},
 	}[words[0]]
 	if kinds == nil {
 		d.Fatalf(t, "%q is not an event", line)
@@ -213,6 +222,9 @@ func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Eve
 	var events []Event
 	for _, kind := range kinds {
 		ev.Kind = kind
+		if ev.Part = 0; kind == Pushed && words[0] != "first" {
+			ev.Part = ev.Parts - 1
+		}
 		events = append(events, ev)
 		ev.Iter++
 	}

@@ -79,6 +79,9 @@ func (d Decision) String() string {
 	if d.Worker != NoWorker {
 		head += fmt.Sprintf(" w%d", d.Worker)
 	}
+	if d.Part > 0 {
+		head += fmt.Sprintf(" part=%d", d.Part)
+	}
 	switch d.Kind {
 	case Fold:
 		sum := fmt.Sprintf("%g*%v", d.Weight, d.Src)

@@ -189,13 +189,13 @@ func (c *checker) landed(shard, w int32) {
 	if c.local != nil {
 		c.local.lands(shard, w)
 	}
-	c.wholeLanded(s, w, iter)
+	c.pushLanded(s, w, iter+1)
 }
 
-// wholeLanded records that an iteration of a worker has landed, which advances its clock.
-func (c *checker) wholeLanded(s *shardCheck, w int32, iter int64) {
+// pushLanded records that a push of a worker has landed, which advances its clock.
+func (c *checker) pushLanded(s *shardCheck, w int32, clock int64) {
 	old := s.of[w].clock
-	s.of[w].reached = iter + 1
+	s.of[w].reached = clock
 	s.of[w].clock = max(old, s.of[w].reached)
 	s.landed++
 	if !s.of[w].gone && old == s.low && s.of[w].clock > old {
@@ -252,7 +252,7 @@ func (c *checker) left(shards []int32, w int32) {
 func (c *checker) folded(e *core.Effect) {
 	s := &c.shards[e.Shard]
 	w, iter := e.Msg.Worker, e.Msg.Iter
-	if iter <= s.of[w].folded || iter >= s.of[w].clock {
+	if iter <= s.of[w].folded && !c.isSecond(e) || iter >= s.of[w].clock && !c.isFirst(e) {
 		c.fail("exactly once: shard %d folds iteration %[3]d of worker %[2]d after %[4]d, but its clock is %[5]d", e.Shard, w, iter, s.of[w].folded, s.of[w].clock)
 	}
 	s.of[w].folded = iter

@@ -6,6 +6,7 @@ import (
 
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
+	"fluentps/ps/work/code"
 )
 
 // The laws of the work axis where workers pull ahead (ps/core/ahead.go): several workers push for one owner, and a worker pushes an
@@ -25,6 +26,14 @@ func (c *taskCheck) note(key partKey, m samples) {
 	if c.made[key] = m; m.isDone && m.flying == 0 {
 		delete(c.made, key)
 	}
+}
+
+// delivered returns the content of a push that has landed at one more shard.
+func (c *taskCheck) delivered(key partKey) samples {
+	m := c.made[key]
+	m.flying--
+	c.note(key, m)
+	return m
 }
 
 // ownersOf are the workers whose iterations a worker pushes, without being asked.
@@ -77,13 +86,45 @@ func (c *checker) skipsAhead() bool {
 	return c.tasks != nil && c.tasks.s.axes.Ahead != nil && c.tasks.isLossy
 }
 
+// isApart says whether an iteration of a worker is two pushes: its private part, and its sum of the coded rest of some batches.
+func (c *taskCheck) isApart() bool { return c.s.axes.Ahead != nil && c.s.axes.Ahead.Apart }
+
+// isFirst and isSecond say which of both a fold is of; neither, if there are not two.
+func (c *checker) isFirst(e *core.Effect) bool {
+	return c.tasks != nil && c.tasks.isApart() && e.Msg.Part == 0 && e.Msg.Iter == c.shards[e.Shard].of[e.Msg.Worker].clock
+}
+
+func (c *checker) isSecond(e *core.Effect) bool {
+	return c.tasks != nil && c.tasks.isApart() && e.Msg.Part == 1 && e.Msg.Iter == c.shards[e.Shard].of[e.Msg.Worker].folded
+}
+
+// whole is the number of samples of a push of which nothing was left out.
+func (c *taskCheck) whole(m *wire.Header) int64 {
+	batch := c.s.workers[m.Worker].batch
+	if !c.isApart() {
+		return batch
+	}
+	alone := int64(code.Private(int(batch), c.s.cfg.Work.Code.Stragglers, c.s.cfg.Work.Code.Alpha))
+	if m.Part == 0 {
+		return alone
+	}
+	return batch - alone
+}
+
+// apartLanded records that a private part has landed, or a sum, which advances the clock of its worker.
+func (c *checker) apartLanded(p *partsOf, s *shardCheck, m *wire.Header, content samples) {
+	p.whole[m.Owner] = append(p.whole[m.Owner], wholeIteration{iter: m.Iter, have: []int32{m.Part}, ranges: []samples{content}, samples: m.Samples})
+	c.pushLanded(s, m.Owner, m.Iter+int64(m.Part))
+}
+
 // codeCheck is what a shard has folded of the iteration that it closes, where pushes are coded.
 type codeCheck struct {
 	parts   []float64 // by partition: how often it counts
-	workers []int32
-	largest float64 // of the weights
-	closed  int64   // 1 + the last iteration that was committed
-	samples int64   // that the pushes report
+	workers []int32   // whose sums are folded
+	private []int32   // whose private parts are
+	largest float64   // of the weights
+	closed  int64     // 1 + the last iteration that was committed
+	samples int64     // that the pushes report
 }
 
 // codeFolded notes a push that is folded with a weight.
@@ -95,6 +136,12 @@ func (c *checker) codeFolded(e *core.Effect) {
 	if k.parts == nil {
 		k.parts = make([]float64, len(c.tasks.workers))
 	}
+	if k.samples += e.Msg.Samples; c.tasks.isApart() && e.Msg.Part == 0 {
+		if k.private = append(k.private, e.Msg.Worker); e.Weight != 1 || e.Msg.Samples > c.tasks.whole(&e.Msg) {
+			c.fail("the code: shard %d folds the private part of worker %d with weight %g and %d samples; its batch has %d of these", e.Shard, e.Msg.Worker, e.Weight, e.Msg.Samples, c.tasks.whole(&e.Msg))
+		}
+		return
+	}
 	of, factors := c.tasks.s.code.Row(int(e.Msg.Worker))
 	for i, j := range of {
 		x := e.Weight * factors[i]
@@ -102,7 +149,6 @@ func (c *checker) codeFolded(e *core.Effect) {
 		k.largest = max(k.largest, math.Abs(x))
 	}
 	k.workers = append(k.workers, e.Msg.Worker)
-	k.samples += e.Msg.Samples
 }
 
 // codeCommitted checks an iteration of coded pushes: it is committed once, and each partition counts once in it, as often as it is on several workers. It may
@@ -116,6 +162,7 @@ func (c *checker) codeCommitted(e *core.Effect) {
 		c.fail("exactly once: shard %d commits iteration %d after %d iterations", e.Shard, s.last, k.closed)
 	}
 	isExact := c.tasks.s.code.Decodes(k.workers)
+	c.privateCommitted(e.Shard, isExact)
 	for j, n := range k.parts {
 		if isExact && math.Abs(n-1) > 1e-9*max(1, k.largest) {
 			c.fail("exactly once: shard %d commits iteration %d with the pushes of workers %v, in which partition %d counts %v times", e.Shard, s.last, k.workers, j, n)
@@ -124,7 +171,7 @@ func (c *checker) codeCommitted(e *core.Effect) {
 	if isGone := func(k pairCheck) bool { return k.gone }; !isExact && c.tasks.s.cfg.Work.Code.Deadline == 0 && !slices.ContainsFunc(s.of, isGone) {
 		c.fail("the code: shard %d commits iteration %d with the pushes of workers %v only, there is no deadline, and nobody has left", e.Shard, s.last, k.workers)
 	}
-	if isExact {
+	if isExact && (!c.tasks.isApart() || len(k.private) == len(s.of)) {
 		c.tasks.codes[0]++
 	} else {
 		c.tasks.codes[1]++
@@ -134,5 +181,24 @@ func (c *checker) codeCommitted(e *core.Effect) {
 	}
 	s.samples -= k.samples
 	clear(k.parts)
-	*k = codeCheck{parts: k.parts, workers: k.workers[:0], closed: s.last + 1}
+	*k = codeCheck{parts: k.parts, workers: k.workers[:0], private: k.private[:0], closed: s.last + 1}
+}
+
+// privateCommitted checks the private parts of an iteration that is committed: each counts once, and without a deadline none is missing of a worker in the run that
+// may still push it.
+func (c *checker) privateCommitted(shard int32, decodes bool) {
+	s, k := &c.shards[shard], &c.tasks.shards[shard].code
+	if !c.tasks.isApart() {
+		return
+	}
+	slices.Sort(k.private)
+	if len(slices.Compact(slices.Clone(k.private))) < len(k.private) {
+		c.fail("exactly once: shard %d commits iteration %d with the private parts of workers %v", shard, s.last, k.private)
+	}
+	for w := range s.of {
+		missing := !slices.Contains(k.private, int32(w))
+		if of := &s.of[w]; missing && !of.gone && c.tasks.s.cfg.Work.Code.Deadline == 0 && (of.clock <= s.last || !c.tasks.isLossy) {
+			c.fail("the code: shard %d commits iteration %d (decoded: %t) without the private part of worker %d, whose clock is %d", shard, s.last, decodes, w, of.clock)
+		}
+	}
 }

@@ -273,6 +273,9 @@ func (c *checker) partLanded(shard, w int32) {
 	content := c.tasks.delivered(partKey{w, m.Owner, m.Part, m.Iter})
 	at := slices.IndexFunc(p.open[m.Owner], func(a wholeIteration) bool { return a.iter == m.Iter })
 	switch {
+	case c.tasks.isApart():
+		c.apartLanded(p, s, &m, content)
+		return
 	case s.of[m.Owner].gone || m.Iter < s.of[m.Owner].reached || at >= 0 && slices.Contains(p.open[m.Owner][at].have, m.Part):
 		p.dropped++
 		return
@@ -291,16 +294,8 @@ func (c *checker) partLanded(shard, w int32) {
 		whole := p.open[m.Owner][0]
 		p.open[m.Owner] = p.open[m.Owner][1:]
 		p.whole[m.Owner] = append(p.whole[m.Owner], whole)
-		c.wholeLanded(s, m.Owner, whole.iter)
+		c.pushLanded(s, m.Owner, whole.iter+1)
 	}
-}
-
-// delivered returns the content of a push that has landed at one more shard.
-func (c *taskCheck) delivered(key partKey) samples {
-	m := c.made[key]
-	m.flying--
-	c.note(key, m)
-	return m
 }
 
 // merged records that a server has merged a part into others.
@@ -316,7 +311,9 @@ func (c *checker) partsFolded(e *core.Effect) {
 	p := &c.tasks.shards[e.Shard]
 	var a wholeIteration
 	list := p.whole[e.Msg.Worker]
-	at := slices.IndexFunc(list, func(a wholeIteration) bool { return a.iter == e.Msg.Iter })
+	at := slices.IndexFunc(list, func(a wholeIteration) bool {
+		return a.iter == e.Msg.Iter && (!c.tasks.isApart() || a.have[0] == e.Msg.Part)
+	})
 	ok := at >= 0
 	if ok {
 		a = list[at]
@@ -336,7 +333,7 @@ func (c *checker) partsFolded(e *core.Effect) {
 	}
 	c.codeFolded(e)
 	if e.Shard == 0 {
-		c.tasks.cut += c.tasks.s.workers[e.Msg.Worker].batch - a.samples
+		c.tasks.cut += c.tasks.whole(&e.Msg) - a.samples
 	}
 }
 

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"math"
+	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -68,5 +70,72 @@ func TestCodedGoesOnWithTooFew(t *testing.T) {
 	t.Logf("three of six are slow, s = 1: %v, with a deadline %v", waits.Duration, closes.Duration)
 	if closes.Duration > waits.Duration/3 || *closes.Summary.TestAccuracy < *waits.Summary.TestAccuracy-0.1 {
 		t.Errorf("three of six are slow, s = 1: %v and accuracy %v, with a deadline %v and %v", waits.Duration, *waits.Summary.TestAccuracy, closes.Duration, *closes.Summary.TestAccuracy)
+	}
+}
+
+// partialStragglers is one row of the table in ps/work/CODED.md: 12 workers, of which s compute alpha times as long as the others.
+type partialStragglers struct {
+	s     int
+	alpha float64
+}
+
+// takes is how long an iteration takes, in those of a worker with a batch, and the run.
+func (p partialStragglers) takes(t *testing.T, work string, slow float64) (float64, *Result) {
+	t.Helper()
+	const workers, batch, iterations = 12, 60, 20
+	var faults []string
+	for w := range p.s {
+		faults = append(faults, fmt.Sprintf("{worker: %d, slow: {factor: %g}}", 4*w+1, slow))
+	}
+	set := []string{fmt.Sprintf("simulate={workers: %d, compute: {per_sample: 1ms}, network: {bandwidth: 0B, latency: 0s}, server: {fold: 0B, commit: 0B}}", workers),
+		"faults=[" + strings.Join(faults, ", ") + "]", fmt.Sprintf("train.batch_per_worker=%d", batch), fmt.Sprintf("train.stop={updates: %d}", iterations)}
+	if work != "" {
+		set = append(set, "work={policy: coded, micro: 1, code: {"+work+"}}", `sync=[{match: "*", scheme: coded}]`)
+	}
+	r := ranCoded(t, realOptions(t, set...))
+	return float64(r.Duration) / float64(iterations*batch*time.Millisecond), r
+}
+
+// row runs bsp, the code of whole batches, and the code with private parts, which learn alike, and compares each with what theory says.
+func (p partialStragglers) row(t *testing.T) string {
+	coded := fmt.Sprintf("stragglers: %d", p.s)
+	private := fmt.Sprintf("stragglers: %d, alpha: %g", p.s, p.alpha)
+	naive, bsp := p.takes(t, "", p.alpha)
+	whole, all := p.takes(t, coded, p.alpha)
+	two, ours := p.takes(t, private, p.alpha)
+	late, _ := p.takes(t, private, 2*p.alpha)
+	load := float64(p.s + 1)
+	theory := load * p.alpha / (float64(p.s) + p.alpha)
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{{"bsp", naive, p.alpha}, {"all coded", whole, load}, {"private parts", two, theory}} {
+		// A slow worker that is let past an iteration ends its step first, of alpha samples' time; and the end of the run waits for it.
+		if c.got < 0.98*c.want || c.got > 1.06*c.want {
+			t.Errorf("%+v, %s: %.3f iterations, theory says %.3f", p, c.name, c.got, c.want)
+		}
+	}
+	for _, r := range []*Result{all, ours} {
+		if got, want := float64(*r.Summary.TestLoss), float64(*bsp.Summary.TestLoss); math.Abs(got-want) > 1e-5*want || r.Summary.Samples != bsp.Summary.Samples {
+			t.Errorf("%+v: a test loss of %v after %d samples, bsp has %v after %d", p, got, r.Summary.Samples, want, bsp.Summary.Samples)
+		}
+	}
+	best := min(naive, whole)
+	return fmt.Sprintf("| %d | %g | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |", p.s, p.alpha, naive, whole, two, theory, best/two, min(p.alpha, load)/theory, late)
+}
+
+// The table of the page is what is simulated: with private parts an iteration takes (s+1) alpha / (s + alpha) times as long as a worker takes for its batch, which is less
+// than under bsp, alpha, and with whole batches coded, s + 1.
+func TestPrivatePartsUseSlowWorkers(t *testing.T) {
+	page, err := os.ReadFile("../work/CODED.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []partialStragglers{{1, 1.5}, {1, 2}, {1, 3}, {1, 8}, {2, 2}, {2, 3}, {3, 2}, {3, 4}} {
+		row := p.row(t)
+		t.Log(row)
+		if !strings.Contains(string(page), row+"\n") {
+			t.Errorf("ps/work/CODED.md has no row\n%s", row)
+		}
 	}
 }

@@ -147,7 +147,9 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 			vectors += n // parts in flight
 		}
 		if a := f.s.axes.Ahead; a != nil {
-			vectors += n + int64(core.AheadSlots(a.Owners))
+			if vectors += n + int64(core.AheadSlots(a.Owners)); a.Apart {
+				vectors += 2 * n // the other push of an iteration
+			}
 		}
 		if c.Optimized(&p.Shards[i]) {
 			vectors += int64(outer.Rule.State())

@@ -14,6 +14,7 @@ import (
 	"fluentps/ps/core"
 	"fluentps/ps/scheme"
 	"fluentps/ps/work"
+	"fluentps/ps/work/code"
 )
 
 // sharers are dumb policies that know of each other only by messages. Now and then a sharer gives the end of its batch to another worker,
@@ -280,7 +281,7 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 	if os.Getenv("FLUENTPS_SIM_SEEDS") == "" {
 		n = 400
 	}
-	lost, threads := 0, 0
+	lost, threads, alphas := 0, 0, 0
 	ran, moved, cut, codes := map[string]int{}, map[string]int64{}, map[string]int64{}, [2]int64{}
 	for k := range n {
 		seed := uint64(first + k)
@@ -302,6 +303,9 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 		}
 		name := o.Config.Work.Policy
 		lost += r.Lost
+		if o.Config.Work.Code.Alpha > 0 {
+			alphas++
+		}
 		ran[name]++
 		for _, w := range r.Summary.PerWorker {
 			if o.Config.Work.ThreadsMax > 0 && float64(w.Threads) > float64(o.Config.Device.Threads) {
@@ -321,9 +325,9 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 	if n > 100 && threads == 0 {
 		t.Error("no worker has got a thread")
 	}
-	t.Logf("%d workers have got threads; runs %v, parts merged %v, samples left out %v, %d workers lost; iterations decoded exactly and not: %v", threads, ran, moved, cut, lost, codes)
-	if n > 100 && min(codes[0], codes[1]) < int64(n/8) {
-		t.Errorf("iterations decoded exactly and not: %v; the draw is too narrow", codes)
+	t.Logf("%d workers have got threads; runs %v, parts merged %v, samples left out %v, %d workers lost; iterations decoded exactly and not: %v, %d runs with private parts", threads, ran, moved, cut, lost, codes, alphas)
+	if n > 100 && (min(codes[0], codes[1]) < int64(n/8) || alphas < n/64) {
+		t.Errorf("iterations decoded exactly and not: %v, %d runs with private parts; the draw is too narrow", codes, alphas)
 	}
 	for _, name := range work.WithSteps() {
 		e, _ := work.Lookup(name)
@@ -363,6 +367,10 @@ func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
 		of.Work.Code = work.Code{Kind: []string{"auto", "cyclic"}[r.IntN(2)], Stragglers: r.IntN(min(n, 4)), Draws: 3, ConditionMax: 1e12}
 		if r.IntN(3) == 0 {
 			of.Work.Code.Deadline = time.Duration(1+r.IntN(20)) * time.Millisecond / 2
+		}
+		alpha := []float64{1.2, 2, 5}[r.IntN(3)]
+		if s := of.Work.Code.Stragglers; r.IntN(2) == 0 && s > 0 && code.Private(slices.Min(of.Batches(n)), s, alpha) > 0 {
+			of.Work.Code.Alpha = alpha
 		}
 		of.Sync = slices.Clone(of.Sync)
 		for i := range of.Sync {

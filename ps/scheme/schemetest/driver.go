@@ -29,6 +29,7 @@ type worker struct {
 	clock            int64 // iterations that it has pushed or skipped, as the worker knows
 	next             int64 // the iteration it computes
 	seen             int64 // the version it was answered with
+	isHalf           bool  // it has pushed its private part of the iteration that it computes
 	leftWhilePushing bool  // it left while a push was in flight
 	sentTold         bool  // the scheme was told that the reply has left the server
 	subscribed       bool  // versions are published to it
@@ -139,12 +140,12 @@ func (d *Driver) act(w int) {
 	}
 	switch {
 	case me.state == gone && odd >= 22 && me.leftWhilePushing:
-		d.send(w, scheme.Pushed, me.next)
-		me.clock, me.leftWhilePushing = me.next+1, false
+		d.push(w)
+		me.isHalf, me.leftWhilePushing = false, false
 	case me.state == gone && odd >= 20:
 		me.clock += int64(max(0, rapid.IntRange(-3, 2).Draw(d.t, "came further elsewhere")))
 		d.send(w, scheme.Joined, me.clock)
-		me.state, me.leftWhilePushing = pushed, false
+		me.state, me.isHalf, me.leftWhilePushing = pushed, false, false
 	case me.state == gone && odd == 19:
 		d.send(w, scheme.Left, 0) // told twice
 	case me.state == gone:
@@ -153,6 +154,7 @@ func (d *Driver) act(w int) {
 		me.state, me.leftWhilePushing, me.subscribed = gone, me.state == granted || me.state == computing && !d.Grants, false
 	case odd == 23 && me.state == computing:
 		me.next += int64(rapid.IntRange(1, 3).Draw(d.t, "passed over")) // another shard has sent it ahead
+		me.isHalf = false
 	case odd == 21 && d.Grants:
 		d.at += time.Duration(rapid.IntRange(1, 40).Draw(d.t, "stands still")) * time.Millisecond
 	case odd == 22:
@@ -178,9 +180,10 @@ func (d *Driver) step(w int) bool {
 		d.send(w, scheme.Ready, me.next)
 		return true
 	case me.state == computing || me.state == granted:
-		d.send(w, scheme.Pushed, me.next)
-		me.next++
-		me.clock, me.state = me.next, pushed
+		if d.push(w); !me.isHalf {
+			me.next++
+			me.state = pushed
+		}
 		return true
 	case me.state == pushed:
 		me.state = waiting
@@ -192,6 +195,24 @@ func (d *Driver) step(w int) bool {
 		return true
 	}
 	return false
+}
+
+// push pushes what a worker computes: an iteration, or its private part and then the rest.
+func (d *Driver) push(w int) {
+	me := &d.workers[w]
+	me.isHalf = d.parts() > 1 && !me.isHalf
+	d.send(w, scheme.Pushed, me.next)
+	if me.clock = me.next; !me.isHalf {
+		me.clock++
+	}
+}
+
+// parts is the number of pushes of a worker in an iteration.
+func (d *Driver) parts() int32 {
+	if d.Env.Code != nil && d.Env.Code.Private() {
+		return 2
+	}
+	return 1
 }
 
 // startOnCopy lets a subscribed worker continue if its last version is new enough.
@@ -242,7 +263,9 @@ func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
 	d.at += time.Millisecond
 	ev := scheme.Event{Kind: kind, Worker: int32(w), Owner: int32(w), Shard: Shard, Iter: iter, At: d.at}
 	if kind == scheme.Pushed || kind == scheme.Offered {
-		ev.Parts = 1
+		if ev.Parts = d.parts(); ev.Parts > 1 && !d.workers[w].isHalf {
+			ev.Part = 1
+		}
 		ev.Seen = d.workers[w].seen
 		ev.Samples = 32
 		if !d.Plain {

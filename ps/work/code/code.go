@@ -9,6 +9,9 @@
 //	cyclic       worker i has the partitions i ... i+s (mod n); B is drawn so that all of its rows lie in the null space of a random
 //	             matrix H whose rows sum to 0
 //
+// Partial stragglers, which are slow but push in the end, need less than that. They push a private part first, which nobody else computes; only the rest of the batch
+// is coded (Private).
+//
 // Of some random H the weights are so large that rounding errors matter. So the best of several draws is taken, and one whose
 // weights are too large is refused.
 package code
@@ -105,6 +108,14 @@ func Partitions(s Spec, worker int) (of []int32) {
 		}
 	}
 	return of
+}
+
+// Private is the number of samples of a batch that its worker computes alone, where s stragglers take at most alpha times as long as the others, alpha above 1. The
+// paper's workers have (s+1)/(alpha-1) private partitions each beside their s+1 coded ones. So a straggler has done its private part when the others have done all. In shares of
+// a batch that is (s+1)/(s+alpha); rounded down, because less is private then, not more. A worker without stragglers computes
+// (s+1) alpha / (s+alpha) batches an iteration.
+func Private(batch, s int, alpha float64) int {
+	return int(float64(batch) * float64(s+1) / (float64(s) + alpha))
 }
 
 // Kind is the construction; never Auto.

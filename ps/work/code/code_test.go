@@ -144,6 +144,70 @@ func TestEverySurvivorSetDecodes(t *testing.T) {
 	}
 }
 
+// Private parts are as large as stragglers allow that take alpha times as long: they have done theirs when the others have done all, and with one sample more they
+// would not. The share is that of the paper's (s+1)/(alpha-1) private partitions beside s+1 coded ones of n.
+func TestPrivatePartsFitStragglers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, s, alpha := rapid.IntRange(1, 1000).Draw(t, "batch"), rapid.IntRange(1, 20).Draw(t, "s"), rapid.Float64Range(1.01, 50).Draw(t, "alpha")
+		p := code.Private(b, s, alpha)
+		late := func(p int) bool { return alpha*float64(p) > float64(p)+float64(s+1)*float64(b-p)+1e-6 }
+		if p < 0 || p >= b || late(p) || !late(p+1) && alpha*float64(p+1) < float64(p+1)+float64(s+1)*float64(b-p-1)-1e-6 {
+			t.Fatalf("of %d samples %d are private, s = %d, alpha = %g", b, p, s, alpha)
+		}
+		naive, coded := float64(s+1)/(alpha-1), 1.0 // partitions of a worker that no other has, and those of the coded ones that count for it
+		if share := float64(b) * naive / (naive + coded); math.Abs(float64(p)+0.5-share) > 0.500001 {
+			t.Fatalf("of %d samples %d are private, and the paper's share is %g; s = %d, alpha = %g", b, p, share, s, alpha)
+		}
+	})
+}
+
+// The private parts of all workers and what any n - s of them have coded give the gradient of the whole batch: every survivor set of small n.
+func TestEverySurvivorSetDecodesBesidePrivateParts(t *testing.T) {
+	const rows = 12
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 6).Draw(t, "n")
+		s := rapid.IntRange(1, min(3, n-1)).Draw(t, "s")
+		alpha := rapid.SampledFrom([]float64{1.2, 1.5, 2, 3, 6}).Draw(t, "alpha")
+		seed := rapid.Uint64().Draw(t, "seed")
+		c, err := code.New(code.Spec{Kind: rapid.SampledFrom([]code.Kind{code.Auto, code.Cyclic}).Draw(t, "kind"), Workers: n, Stragglers: s, Draws: 20, ConditionMax: math.Inf(1), Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest, _ := c.WeightMax()
+		r := rand.New(rand.NewPCG(seed, 6))
+		p := code.Private(rows, s, alpha)
+		want, private, parts := make([]float64, 5), make([]float64, 5), make([][]float32, n)
+		for j := range n {
+			parts[j] = make([]float32, len(want))
+			for row := range rows { // the gradient of each row
+				for x := range want {
+					g := float32(r.NormFloat64())
+					if want[x] += float64(g); row < p {
+						private[x] += float64(g)
+					} else {
+						parts[j][x] += g
+					}
+				}
+			}
+		}
+		for _, alive := range without(n, s) {
+			weights := c.Weights(alive)
+			for x := range want {
+				got := private[x]
+				for k, w := range alive {
+					of, factors := c.Row(int(w))
+					for i, j := range of {
+						got += weights[k] * factors[i] * float64(parts[j][x])
+					}
+				}
+				if math.Abs(got-want[x]) > 1e-4+1e-11*largest*largest {
+					t.Fatalf("n = %d, s = %d, alpha = %g, workers %v: %g, want %g", n, s, alpha, alive, got, want[x])
+				}
+			}
+		}
+	})
+}
+
 // Each partition is on s+1 workers, and each worker has s+1 of them, its own first.
 func TestRowsHoldEachPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -22,7 +22,8 @@ type partial struct {
 	steps    []int32 // by partition: samples of a step. All who compute a partition take the same steps, so that copies are equal to the bit
 	order    []int32 // partitions
 	batching int
-	sums     bool // what is kept is added up, and pushed as the worker's own iteration (coded.go)
+	sums     bool    // what is kept is added up, and pushed as the worker's own iteration (coded.go)
+	private  []int32 // with sums: per worker, samples of its batch that it alone computes; nil: none
 
 	iter    int64
 	todo    []core.Task // of this iteration, in order; the first is being computed or waits for it
@@ -112,6 +113,9 @@ func (p *partial) String() string {
 		if t.Keep != core.Again {
 			left = append(left, t.Owner)
 		}
+	}
+	if t := p.current; t.Part < t.Parts-1 {
+		return fmt.Sprintf(p.name+": of iteration %d it came to its private part, samples up to %d, and partitions %v are left", p.iter, p.private[p.me], left)
 	}
 	return fmt.Sprintf(p.name+": of iteration %d it came to partition %d of %v, and %v are left", p.iter, p.current.Owner, p.order, left)
 }

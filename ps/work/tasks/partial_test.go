@@ -29,7 +29,14 @@ func orderText(o core.Order) string {
 	if o.Kind == core.Assign {
 		what = []string{"compute and push", "compute and keep", "push the kept"}[t.Keep]
 	}
-	return fmt.Sprintf("%s w%d@%d", what, t.Owner, t.Iter)
+	text := fmt.Sprintf("%s w%d@%d", what, t.Owner, t.Iter)
+	if t.Parts > 1 {
+		text += fmt.Sprintf(" part %d of %d", t.Part, t.Parts)
+	}
+	if t.From > 0 || o.Kind == core.Assign && t.To > 0 {
+		text += fmt.Sprintf(" samples [%d, %d)", t.From, t.To)
+	}
+	return text
 }
 
 // script drives the policy of one worker, whose iterations are closed after so many tasks each.

@@ -74,6 +74,8 @@ func stepsOf(s work.Spec, batches []int) (steps []int32) {
 // Slots is the number of pushes that a shard may hold beside those of its scheme.
 func Slots(s work.Spec, workers int) int64 {
 	switch e, _ := work.Lookup(s.Policy); {
+	case e.Coded && s.Code.Alpha > 0:
+		return 3 * int64(workers) // the same for each of the two pushes of an iteration
 	case e.Coded:
 		return int64(workers) // in flight while one of the same worker is staged
 	case e.Copies:
