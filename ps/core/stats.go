@@ -16,7 +16,7 @@ type Stats struct {
 	Dropped    int64                 // pushes that were neither folded nor a duplicate
 	DroppedFor [scheme.Reasons]int64 // by reason
 	Duplicates int64
-	Skipped    int64 // iterations that a worker skipped without a push
+	Skipped    int64 // iterations that a worker skipped without a push, or, where they have two (Ahead.Apart), without the second
 	Published  int64 // versions sent to workers without a pull
 	Turns      Turns
 }

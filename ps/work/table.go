@@ -49,8 +49,8 @@ var All = []Entry{
 		Source: "DropCompute (Giladi et al., NeurIPS 2023): after each micro-batch, as in the authors' code [A]; the formula of tau recalled [M]; profile, and who chooses, are ours", Steps: true, Cuts: true},
 	{Name: Partial, Rule: "each worker computes the batches of load workers, its own first, and pushes each at once; the first copy of each counts, and required different ones close an iteration, which ends the computing of all",
 		Source: "multi-message communication (Ozfatura, Gunduz, Ulukus, arXiv 1808.02240) [P]; construction reconstructed [R], orders of Amiri and Gunduz (arXiv 1810.09992) recalled [M]", Steps: true, Copies: true, Scheme: "drop"},
-	{Name: Coded, Rule: "each worker computes the batches of s + 1 workers and pushes one weighted sum of their gradients; the pushes of any N - s workers give the gradient of all batches, which ends the computing of the others",
-		Source: "Gradient Coding (Tandon, Lei, Dimakis, Karampatziakis, ICML 2017), released code [A]; best of several draws after our measurements [X]; deadline as in ErasureHead (Charles, Wang, Papailiopoulos) [P], by least squares for cyclic codes", Steps: true, Coded: true, Scheme: "coded"},
+	{Name: Coded, Rule: "each worker computes the batches of s + 1 workers and pushes one weighted sum of their gradients; the pushes of any N - s workers give the gradient of all batches, which ends the computing of the others; with alpha each pushes a part of its own batch first, which is not coded",
+		Source: "Gradient Coding (Tandon, Lei, Dimakis, Karampatziakis, ICML 2017), released code [A]; best of several draws after our measurements [X]; deadline as in ErasureHead (Charles, Wang, Papailiopoulos) [P], by least squares for cyclic codes; partial stragglers as in the released code [A]", Steps: true, Coded: true, Scheme: "coded"},
 }
 
 // Deals reports whether the policy deals the batches anew while the run goes on.
