@@ -332,6 +332,7 @@ func (r *Run) sumShard(s *metrics.ShardSummary, rep serve.ShardReport) {
 	s.Scheme, s.BoundKey = r.station.Config.Sync[sh.Rule].Schemes(), r.station.Config.Sync[sh.Rule].BoundKey()
 	s.Pushes, s.Pulls, s.DelayedPulls, s.DelayedS = st.Pushes, st.Pulls, st.Delayed, metrics.Float(st.DelayedFor.Seconds())
 	s.Dropped, s.DroppedFor, s.Skipped, s.Duplicates = st.Dropped, st.Reasons(), st.Skipped, st.Duplicates
+	s.Approximate = st.Approximate
 	s.SetHists(&rep.Stale, &rep.Lead)
 	s.Published, s.TurnCounts = st.Published, turnCounts(st.Turns)
 }

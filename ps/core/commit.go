@@ -46,6 +46,9 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
 		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: s.weigh(sh, d.Weight, d.Samples, sh.folded), Samples: d.Samples, Before: sh.samples})
 	sh.tally.committed()
+	if d.Approximate {
+		sh.stats.Approximate++
+	}
 	if d.Unpushed > 0 || s.isApart() {
 		sh.accepted += int64(s.workers) // these pushes stand for those of all
 	} else {

@@ -17,8 +17,10 @@ type Stats struct {
 	DroppedFor [scheme.Reasons]int64 // by reason
 	Duplicates int64
 	Skipped    int64 // iterations that a worker skipped without a push, or, where they have two (Ahead.Apart), without the second
-	Published  int64 // versions sent to workers without a pull
-	Turns      Turns
+	// Versions of coded pushes that lack some of the whole gradient: it was decoded approximately.
+	Approximate int64
+	Published   int64 // versions sent to workers without a pull
+	Turns       Turns
 }
 
 // Held counts the pulls that a scheme held back and the pushes that waited for their turn.

@@ -209,15 +209,16 @@ type ShardSummary struct {
 	LeadP50      int64            `json:"lead_p50"` // c - v of a pull when it was answered
 	LeadP99      int64            `json:"lead_p99"`
 	LeadMax      int64            `json:"lead_max"`
-	Lead         *Hist            `json:"-"`            // in histograms.csv
-	Dropped      int64            `json:"dropped"`      // pushes dropped with a reason
-	DroppedFor   map[string]int64 `json:"dropped_for"`  // by reason, such as empty, gone, late, surplus; only reasons that occurred
-	Skipped      int64            `json:"skipped"`      // iterations that a worker closed without a push
-	Duplicates   int64            `json:"duplicates"`   // pushes acknowledged and ignored
-	WaitedLast   int64            `json:"waited_last"`  // waits of workers in which this shard answered last
-	CachedReads  int64            `json:"cached_reads"` // iterations that a worker started on its own copy, without a pull
-	SavedBytes   int64            `json:"saved_bytes"`  // bytes of the replies that these reads saved
-	Published    int64            `json:"published"`    // versions sent to workers without a pull
+	Lead         *Hist            `json:"-"`                     // in histograms.csv
+	Dropped      int64            `json:"dropped"`               // pushes dropped with a reason
+	DroppedFor   map[string]int64 `json:"dropped_for"`           // by reason, such as empty, gone, late, surplus; only reasons that occurred
+	Skipped      int64            `json:"skipped"`               // iterations that a worker closed without a push
+	Approximate  int64            `json:"approximate,omitempty"` // versions of coded pushes that lack some of the whole gradient; 0 is left out
+	Duplicates   int64            `json:"duplicates"`            // pushes acknowledged and ignored
+	WaitedLast   int64            `json:"waited_last"`           // waits of workers in which this shard answered last
+	CachedReads  int64            `json:"cached_reads"`          // iterations that a worker started on its own copy, without a pull
+	SavedBytes   int64            `json:"saved_bytes"`           // bytes of the replies that these reads saved
+	Published    int64            `json:"published"`             // versions sent to workers without a pull
 	TurnCounts
 }
 

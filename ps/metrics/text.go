@@ -213,17 +213,21 @@ func shardText(s *Summary, width int) string {
 	if more := len(s.PerShard) - shardRowsMax; more > 0 {
 		text += fmt.Sprintf("%s more in summary.json\n", Count(more, "shard"))
 	}
-	var dropped, skipped, duplicates int64
+	var dropped, skipped, duplicates, approximate int64
 	reasons := map[string]int64{}
 	for _, h := range s.PerShard {
 		for why, n := range h.DroppedFor {
 			reasons[why] += n
 		}
 		dropped, skipped, duplicates = dropped+h.Dropped, skipped+h.Skipped, duplicates+h.Duplicates
+		approximate += h.Approximate
 	}
 	if dropped+skipped+duplicates > 0 {
 		text += Wrap(fmt.Sprintf("Over all shards: %s pushes dropped%s, %s iterations skipped, %s duplicates ignored",
 			thousands(dropped), listed(reasons), thousands(skipped), thousands(duplicates)), width, 2) + "\n"
+	}
+	if approximate > 0 {
+		text += Wrap(fmt.Sprintf("Over all shards: %s versions decoded approximately: work.code.deadline closed them, or too many workers had left", thousands(approximate)), width, 2) + "\n"
 	}
 	legend := "Staleness: p50/p99/max, in versions."
 	if strings.Contains(text, "Last %") {

@@ -81,6 +81,7 @@ type decoding struct {
 	code    Code
 	since   time.Duration // when the open iteration had its first push, or was opened if that was later; unknown: it has none, or no deadline
 	arrived []int32       // scratch
+	isExact bool          // the pushes that were folded last give the whole gradient
 	private []bool        // scratch, per worker: its private part of the open iteration has arrived
 }
 
@@ -142,13 +143,15 @@ func (c *decoding) waits(g *gate, out []Decision) []Decision {
 // the list.
 func (c *decoding) fold(g *gate, pushes []push, out []Decision) []Decision {
 	c.arrived, c.since = c.arrived[:0], unknown
-	for len(pushes) > 0 && c.isPrivate(pushes[0]) {
-		out = g.fold(pushes[0], out)
-		pushes = pushes[1:]
+	alone := 0
+	for ; alone < len(pushes) && c.isPrivate(pushes[alone]); alone++ {
+		out = g.fold(pushes[alone], out)
 	}
+	pushes = pushes[alone:]
 	for _, p := range pushes {
 		c.arrived = append(c.arrived, p.worker)
 	}
+	c.isExact = c.code.Decodes(c.arrived) && (c.parts() == 1 || alone == len(g.clock))
 	for i, weight := range c.code.Weights(c.arrived) {
 		if p := pushes[i]; weight != 0 {
 			out = g.foldAs(p, weight, out)
@@ -159,8 +162,9 @@ func (c *decoding) fold(g *gate, pushes []push, out []Decision) []Decision {
 	return out
 }
 
-// whole counts the samples of all partitions in a commit, also of those whose workers have not pushed.
+// whole counts the samples of all partitions in a commit, also of those whose workers have not pushed, and says whether it has all of the gradient.
 func (c *decoding) whole(d *Decision) {
+	d.Approximate = !c.isExact
 	if n := c.code.Samples(); n > 0 {
 		d.Unpushed = n - d.Samples
 		d.Samples, d.Weight = n, 1/float64(n)

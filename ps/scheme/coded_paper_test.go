@@ -131,6 +131,7 @@ func (h *hindsight) decoded(k int) (out []scheme.Decision) {
 		if n > 0 {
 			d := commit(scheme.NoWorker, j, 1, c.Samples())
 			d.Unpushed = c.Samples() - sum
+			d.Approximate = !c.Decodes(h.workersOf(codewords)) || c.Private() && len(h.privateOf(j, k)) < h.env.Workers
 			out = append(out, d)
 		}
 	}
@@ -197,6 +198,9 @@ func TestCodedCountsEachPartitionOnce(t *testing.T) {
 						rt.Fatalf("%v: %v with the private parts of %v; those of %v have landed", ev, d, folded, alone[d.Iter])
 					}
 					private += len(folded)
+					if d.Approximate == (isExact && (!c.IsPrivate || len(folded) == n)) {
+						rt.Fatalf("%v: %v of sums %v and private parts %v", ev, d, arrived[d.Iter], folded)
+					}
 					folded = nil
 					if isExact {
 						exact++

@@ -119,6 +119,7 @@ type Decision struct {
 	Scale, Weight float64
 	Samples       int64 // Commit: samples in this version
 	Unpushed      int64 // Commit: those of them that no folded push reports
+	Approximate   bool  // Commit: of coded pushes: some of the whole gradient is missing
 	At            time.Duration
 }
 

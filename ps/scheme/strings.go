@@ -90,7 +90,11 @@ func (d Decision) String() string {
 		}
 		return fmt.Sprintf("%s i%d: %v = %s", head, d.Iter, d.Dst, sum)
 	case Commit:
-		return fmt.Sprintf("%s i%d: update %.6g*%v at lr*%.6g, samples=%d", head, d.Iter, d.Weight, d.Src, d.Scale, d.Samples)
+		text := fmt.Sprintf("%s i%d: update %.6g*%v at lr*%.6g, samples=%d", head, d.Iter, d.Weight, d.Src, d.Scale, d.Samples)
+		if d.Approximate {
+			text += ", approximate"
+		}
+		return text
 	case Drop:
 		return fmt.Sprintf("%s i%d: %v", head, d.Iter, d.Reason)
 	case Grant, Revoke:

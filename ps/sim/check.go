@@ -310,6 +310,7 @@ func (c *checker) end(s *simulation) {
 	c.budget(s)
 	c.localSamples(s)
 	c.tasksEnd(s)
+	c.codesCounted(s)
 	if c.sent != c.received+c.lost {
 		c.fail("conservation: %d bytes sent, %d received and %d lost with their workers", c.sent, c.received, c.lost)
 	}

@@ -184,6 +184,17 @@ func (c *checker) codeCommitted(e *core.Effect) {
 	*k = codeCheck{parts: k.parts, workers: k.workers[:0], private: k.private[:0], closed: s.last + 1}
 }
 
+// codesCounted checks that the servers count the versions that were decoded approximately.
+func (c *checker) codesCounted(s *simulation) {
+	counted := int64(0)
+	for i := range c.shards {
+		counted += s.servers[s.plan.Shards[i].Server].node.Shard(int32(i)).Stats.Approximate
+	}
+	if c.tasks != nil && s.code != nil && counted != c.tasks.codes[1] {
+		c.fail("the code: %d versions were decoded approximately, and the servers count %d", c.tasks.codes[1], counted)
+	}
+}
+
 // privateCommitted checks the private parts of an iteration that is committed: each counts once, and without a deadline none is missing of a worker in the run that
 // may still push it.
 func (c *checker) privateCommitted(shard int32, decodes bool) {

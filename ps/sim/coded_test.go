@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fluentps/ps/metrics"
 )
 
 // codedOptions are those of workers that push sums, with real gradients. Slow ones take ten times as long.
@@ -53,6 +55,9 @@ func TestCodedHidesStragglers(t *testing.T) {
 		if slow.Duration > clean.Duration*115/100 || clean.Duration < bsp.Duration*time.Duration(c.s+1)*99/100 || bspSlow.Duration < slow.Duration*10/time.Duration(c.s+1)*8/10 {
 			t.Errorf("%d workers, %s, s = %d: %v without stragglers, %v with them; bsp %v and %v", c.workers, c.kind, c.s, clean.Duration, slow.Duration, bsp.Duration, bspSlow.Duration)
 		}
+		if n := slow.Summary.PerShard[0].Approximate; n > 0 {
+			t.Errorf("%d workers, %s, s = %d: %d versions decoded approximately", c.workers, c.kind, c.s, n)
+		}
 		if got, want := float64(*slow.Summary.TestLoss), float64(*bsp.Summary.TestLoss); math.Abs(got-want) > c.error*want || slow.Summary.Samples != bsp.Summary.Samples {
 			t.Errorf("%d workers, %s, s = %d: a test loss of %v after %d samples, bsp has %v after %d", c.workers, c.kind, c.s, got, slow.Summary.Samples, want, bsp.Summary.Samples)
 		}
@@ -63,8 +68,20 @@ func TestCodedHidesStragglers(t *testing.T) {
 func TestCodedGoesOnWithTooFew(t *testing.T) {
 	o := codedOptions(t, 5, 1, 0, "")
 	o.Losses = []Loss{{Worker: 1, At: 50 * time.Millisecond}, {Worker: 2, At: 70 * time.Millisecond}, {Worker: 4, At: 90 * time.Millisecond}}
-	if r := ranCoded(t, o); r.Lost != 3 || r.Summary.Updates != 30 {
+	r := ranCoded(t, o)
+	if r.Lost != 3 || r.Summary.Updates != 30 {
 		t.Errorf("%d workers lost, %d versions; want 3 and 30", r.Lost, r.Summary.Updates)
+	}
+	n := int64(0)
+	for _, s := range r.Summary.PerShard {
+		n += s.Approximate
+	}
+	var text strings.Builder
+	if err := metrics.WriteText(&text, r.Summary, 200); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("Over all shards: %d versions decoded approximately", n); n == 0 || !strings.Contains(text.String(), want) {
+		t.Errorf("the summary does not say %q:\n%s", want, text.String())
 	}
 	waits, closes := ranCoded(t, codedOptions(t, 6, 1, 3, ", kind: cyclic")), ranCoded(t, codedOptions(t, 6, 1, 3, ", kind: cyclic, deadline: 8ms"))
 	t.Logf("three of six are slow, s = 1: %v, with a deadline %v", waits.Duration, closes.Duration)

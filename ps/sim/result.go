@@ -83,7 +83,7 @@ func (s *simulation) summary() *metrics.Summary {
 		sh := &s.plan.Shards[i]
 		st := s.servers[sh.Server].node.Shard(sh.ID).Stats
 		row := metrics.ShardSummary{Shard: i, Name: sh.Name, Scheme: s.cfg.Sync[sh.Rule].Schemes(), BoundKey: s.cfg.Sync[sh.Rule].BoundKey(), Server: int(sh.Server), Bytes: sh.Bytes(),
-			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, DelayedS: metrics.Float(st.DelayedFor.Seconds()), Dropped: st.Dropped, DroppedFor: st.Reasons(), Skipped: st.Skipped, Duplicates: st.Duplicates, Published: st.Published,
+			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, DelayedS: metrics.Float(st.DelayedFor.Seconds()), Dropped: st.Dropped, DroppedFor: st.Reasons(), Skipped: st.Skipped, Duplicates: st.Duplicates, Approximate: st.Approximate, Published: st.Published,
 			TurnCounts: metrics.TurnCounts{DelayedGrants: st.Turns.Delayed, DelayedGrantsS: metrics.Float(st.Turns.DelayedFor.Seconds()), MissedTurns: st.Turns.Missed, Strays: st.Turns.Strays}}
 		row.SetHists(&s.tallies[i].stale, &s.tallies[i].lead)
 		for w := range s.workers {
