@@ -38,3 +38,26 @@ func TestReplayNamesTheWayOut(t *testing.T) {
 		}
 	}
 }
+
+// What a policy of the work axis cannot be with so many workers is refused with the key, the number and the way out.
+func TestWorkThatDoesNotFitTheWorkers(t *testing.T) {
+	for _, c := range []struct{ work, want string }{
+		{"policy: coded, code: {stragglers: 4}", "work.code.stragglers: is 4: 4 stragglers of 4 workers"},
+		{"policy: coded, code: {stragglers: 1, alpha: 3}", "work.code.alpha: is 3: of the 1 samples of worker 0 a share of (1 + 1) / (1 + 3) is private, less than 1 sample; set a smaller alpha or a larger batch, or alpha: 0"},
+		{"policy: coded, code: {stragglers: 1}", ""},
+		{"policy: partial, load: 5", "work.load: is 5, but there are 4 workers"},
+		{"policy: partial, load: 2, required: 5", "work.required: is 5, but there are 4 partitions"},
+	} {
+		cfg, o, ds := Parse("work.yaml", []byte("name: work\ndata: {set: generated, rows: 480}\nmodel: {name: softmax}\ntrain: {batch_per_worker: 1, optimizer: {lr: 0.1}, stop: {samples: 480}}\nwork: {"+c.work+"}\n"), Options{})
+		if ds.Failed() {
+			t.Fatal(ds)
+		}
+		got := ""
+		for _, d := range Misfit(cfg, o, Facts{Workers: 4, Computes: 4, Servers: 1, Rows: 480}) {
+			got += d.String()
+		}
+		if !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", c.work, got, c.want)
+		}
+	}
+}
