@@ -62,7 +62,7 @@ func TestReadmeHasEveryVerb(t *testing.T) {
 var (
 	code = regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]*`")
 	// call is the program with a verb and what follows on the line.
-	call = regexp.MustCompile(`(?:^|[\s/"])fluentps(?:-pure|-mpich)? +([a-z]+)\b(.*)`)
+	call = regexp.MustCompile(`(?:^|[\s/"])fluentps(?:-pure|-mpich)? +([a-z]+(?:-[a-z]+)*)\b(.*)`)
 	flag = regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
 )
 
