@@ -181,47 +181,63 @@ func (c *causes) culprit() (worker int, share float64) {
 	return worker, most / all
 }
 
-// slowness is the mean computing time of a worker over the median of all workers' means.
-func (r *Run) slowness(worker int) float64 {
-	var means []float64
-	for _, all := range r.Iterations {
-		sum := 0.0
+// slowness has the mean computing time of each worker over the median of all workers' means; NaN for a worker without iterations.
+func (r *Run) slowness() []float64 {
+	means := make([]float64, len(r.Iterations))
+	var known []float64
+	for w, all := range r.Iterations {
 		for i := range all {
-			sum += all[i].Compute.Seconds()
+			means[w] += all[i].Compute.Seconds() / float64(len(all))
 		}
-		if len(all) == 0 {
-			sum = math.Inf(1) // of no use as a median
+		if len(all) > 0 {
+			known = append(known, means[w])
 		}
-		means = append(means, sum/float64(max(1, len(all))))
 	}
-	if worker < 0 || worker >= len(means) {
-		return math.NaN()
+	median := math.NaN()
+	if known != nil {
+		slices.Sort(known)
+		median = known[(len(known)-1)/2]
 	}
-	one := means[worker]
-	slices.Sort(means)
-	return one / means[(len(means)-1)/2]
+	for w := range means {
+		if means[w] /= median; len(r.Iterations[w]) == 0 {
+			means[w] = math.NaN()
+		}
+	}
+	return means
 }
 
-// whyBlocked says in words what workers waited for; "" if they hardly waited or nothing is known.
-func (r *Run) whyBlocked() string {
-	c := causesOf(r)
-	m, whole := c.mean(), c.total()
-	if whole <= 0 || m.waits() < 0.02*whole {
+// whyBlocked says in words what the workers of runs waited for; "" if they hardly waited or nothing is known. Its shares are those of the
+// blocked time.
+func whyBlocked(runs []*Run) string {
+	var m times
+	whole, waited := 0.0, causes{waited: map[int]float64{}}
+	for _, r := range runs {
+		c := causesOf(r)
+		for k, v := range c.mean() {
+			m[k], whole = m[k]+v, whole+v
+		}
+		for w, v := range c.waited {
+			waited.waited[w] += v
+		}
+		waited.workers = append(waited.workers[:0], make([]times, max(len(waited.workers), len(c.workers)))...)
+	}
+	all := m.waits()
+	if whole <= 0 || all < 0.02*whole {
 		return ""
 	}
 	switch {
 	case m[blocked] > 0:
 		return "for a cause that the files do not tell"
 	case m[turns] >= max(m[behind], m[answering]):
-		return fmt.Sprintf("waiting for their turn (%s of the time)", percent(m[turns]/whole))
+		return fmt.Sprintf("waiting for their turn (%s of the blocked time)", percent(m[turns]/all))
 	case m[behind] < m[answering]:
-		return fmt.Sprintf("waiting for the answers of servers and the wire (%s of the time)", percent(m[answering]/whole))
+		return fmt.Sprintf("waiting for the answers of servers and the wire (%s of the blocked time)", percent(m[answering]/all))
 	}
-	text := fmt.Sprintf("waiting for slower workers (%s of the time)", percent(m[behind]/whole))
-	if w, share := c.culprit(); share >= 0.5 {
-		text = fmt.Sprintf("waiting for worker %d (%s of the time)", w, percent(share*m[behind]/whole))
-		if s := r.slowness(w); s >= 1.2 && s < 1e6 {
-			text += fmt.Sprintf(", which computes %s times as long as the median worker", short(s))
+	text := fmt.Sprintf("waiting for slower workers (%s of the blocked time)", percent(m[behind]/all))
+	if w, share := waited.culprit(); share >= 0.5 {
+		text = fmt.Sprintf("waiting for worker %d (%s of the blocked time)", w, percent(share*m[behind]/all))
+		if all := runs[0].slowness(); w < len(all) && all[w] >= 1.2 && all[w] < 1e6 {
+			text += fmt.Sprintf(", which computes %s times as long as the median worker", short(all[w]))
 		}
 	}
 	return text

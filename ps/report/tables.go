@@ -63,7 +63,7 @@ func ranking(order []*standing, target *Target) *Table {
 	t.Columns = []Column{{"run", "run", true, false}, {"seeds", "seeds", false, false}}
 	if target != nil {
 		t.Caption += "; target: " + target.text()
-		t.Columns = append(t.Columns, Column{"time to target", "time_to_target_s", false, false}, Column{"× the best", "ratio_to_best", false, false},
+		t.Columns = append(t.Columns, Column{"time to target", "time_to_target_s", false, false}, Column{"×\u00a0best", "ratio_to_best", false, false},
 			Column{"reached by", "reached", false, true}, Column{"samples to target", "samples_to_target", false, false}, Column{"steps to target", "steps_to_target", false, true})
 	}
 	t.Columns = append(t.Columns, Column{"samples/s", "samples_per_s", false, false}, Column{"final accuracy", "test_accuracy", false, false},
@@ -238,7 +238,7 @@ func harmless(s string) string {
 	return s
 }
 
-var latexEscapes = strings.NewReplacer(`\`, `\textbackslash{}`, `{`, `\{`, `}`, `\}`, `$`, `\$`, `&`, `\&`, `#`, `\#`, `%`, `\%`, `_`, `\_`, `^`, `\textasciicircum{}`,
+var latexEscapes = strings.NewReplacer("\u00a0", " ", `\`, `\textbackslash{}`, `{`, `\{`, `}`, `\}`, `$`, `\$`, `&`, `\&`, `#`, `\#`, `%`, `\%`, `_`, `\_`, `^`, `\textasciicircum{}`,
 	`~`, `\textasciitilde{}`, `<`, `\textless{}`, `>`, `\textgreater{}`, `|`, `\textbar{}`, `"`, `\textquotedbl{}`, "`", `\textasciigrave{}`, `±`, `$\pm$`, `×`, `$\times$`, absent, `--`, "\n", " ", "\t", " ")
 
 // LaTeX is the table as a tabular of the package booktabs.

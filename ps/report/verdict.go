@@ -143,6 +143,14 @@ func ofSeeds(s *standing) string {
 	return fmt.Sprintf(", the mean of %d seeds", len(s.Runs))
 }
 
+// alike is ofSeeds, unless the first has as many and the reader knows.
+func alike(s, first *standing) string {
+	if len(s.Runs) == len(first.Runs) && s.reached == len(s.Runs) {
+		return ""
+	}
+	return ofSeeds(s)
+}
+
 // behindTarget says how much longer the others took.
 func behindTarget(order []*standing, target *Target) (sentences []string) {
 	first := order[0]
@@ -154,9 +162,9 @@ func behindTarget(order []*standing, target *Target) (sentences []string) {
 		case s.reached == 0:
 			missed = append(missed, fmt.Sprintf("%s (best %s)", s.Label, bestOf(s, target)))
 		case level(first.time, s.time, chance(order)):
-			took = append(took, fmt.Sprintf("%s took %s times as long, which is no difference here (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), ofSeeds(s)))
+			took = append(took, fmt.Sprintf("%s took %s times as long, which is no difference here (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), alike(s, first)))
 		default:
-			took = append(took, fmt.Sprintf("%s took %s times as long (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), ofSeeds(s)))
+			took = append(took, fmt.Sprintf("%s took %s times as long (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), alike(s, first)))
 		}
 	}
 	if took != nil {
@@ -208,21 +216,58 @@ func reasons(order []*standing, target *Target) (sentences []string) {
 		sentences = append(sentences, fmt.Sprintf("Against %s, %s took in %s times as many samples per second, and needed %s times as many samples to get there.",
 			last.Label, first.Label, short(first.speed.mean/last.speed.mean), short(first.samples.mean/last.samples.mean)))
 	}
+	if text := straggler(order); text != "" {
+		sentences = append(sentences, text)
+	}
 	for _, s := range []*standing{last, first} {
 		if math.IsNaN(s.lost.mean) {
 			continue
 		}
 		text := fmt.Sprintf("The workers of %s were blocked for %s of training", s.Label, percent(s.lost.mean))
-		if why := s.Runs[0].whyBlocked(); why != "" {
+		if why := whyBlocked(s.Runs); why != "" {
 			text += ", mostly " + why
 		}
 		sentences = append(sentences, text+".")
 	}
 	if first.staleness.n > 0 && last.staleness.n > 0 {
-		sentences = append(sentences, fmt.Sprintf("Staleness: the pushes of %s were %s versions old in the median and at most %s, those of %s %s and at most %s.",
+		sentences = append(sentences, fmt.Sprintf("Staleness in versions: the pushes of %s had %s in the median and at most %s, those of %s %s and at most %s.",
 			first.Label, short(first.staleness.mean), short(first.stalenessMost.mean), last.Label, short(last.staleness.mean), short(last.stalenessMost.mean)))
 	}
 	return sentences
+}
+
+// slowMin is how many times as long as the median worker a straggler computes, at least.
+const slowMin = 1.5
+
+// straggler names the worker that is the slowest in most groups; "" if there is none.
+func straggler(order []*standing) string {
+	ratios := map[int][]float64{}
+	known := 0
+	for _, s := range order {
+		slowest, ratio := -1, 0.0
+		for w, q := range s.Runs[0].slowness() {
+			if q > ratio && !math.IsInf(q, 0) {
+				slowest, ratio = w, q
+			}
+		}
+		if slowest >= 0 {
+			known++
+		}
+		if ratio >= slowMin {
+			ratios[slowest] = append(ratios[slowest], ratio)
+		}
+	}
+	for w, all := range ratios {
+		if 2*len(all) > known {
+			slices.Sort(all)
+			text := short(all[0])
+			if last := short(all[len(all)-1]); last != text {
+				text += " to " + last
+			}
+			return fmt.Sprintf("Worker %d is a straggler: in %d of %d settings it computes %s times as long as the median worker.", w, len(all), known, text)
+		}
+	}
+	return ""
 }
 
 // caveats says what the comparison cannot know.
@@ -306,13 +351,13 @@ func account(r *Run, target *Target) (sentences []string) {
 	}
 	if lost := r.share(metrics.Blocked); !math.IsNaN(lost) {
 		text := fmt.Sprintf("Its workers computed for %s of training and were blocked for %s", percent(r.share(metrics.Compute)), percent(lost))
-		if why := r.whyBlocked(); why != "" {
+		if why := whyBlocked([]*Run{r}); why != "" {
 			text += ", mostly " + why
 		}
 		sentences = append(sentences, text+".")
 	}
 	if p50, most := r.staleness(0.5), r.staleness(1); !math.IsNaN(p50) {
-		say("Pushes were %s versions old in the median and at most %s.", short(p50), short(most))
+		say("The staleness of pushes was %s in the median and at most %s, in versions.", short(p50), short(most))
 	}
 	if r.WhatIf != nil && r.WhatIf.Line != "" {
 		sentences = append(sentences, r.WhatIf.Line+".")
