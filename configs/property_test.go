@@ -19,6 +19,7 @@ import (
 
 // also lists what else must be set for a key to be legal in the base file, beside the key that it belongs to.
 var also = map[string][]string{
+	"work.threads_max":         {"device={kind: cpu, threads: 1}"}, // threads move between workers on processors
 	"checkpoint.best":          {"checkpoint.every=10m", "evaluate.where=online"},
 	"data.set":                 {"data.path=p", "data.test=t"},
 	"data.test":                {"data.set=csv", "data.path=p"},
