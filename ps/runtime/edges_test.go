@@ -345,7 +345,7 @@ func TestTheRecordsContainAllPushes(t *testing.T) {
 		}
 	}
 	s := res[0].Summary
-	if trained != 2 || last.Samples != s.Samples || last.Lead == nil || *last.Lead != s.MaxLead {
+	if trained < 2 || last.Samples != s.Samples || last.Lead == nil || *last.Lead != s.MaxLead {
 		t.Errorf("%d train records, the last %+v; the summary has %d samples and max_lead %d", trained, last, s.Samples, s.MaxLead)
 	}
 }
