@@ -372,7 +372,7 @@ func (l *Lead) evaluated(m mark, loss float64, correct, rows int64) {
 	}
 	l.write(rec)
 	if l.r.TrainEnd == 0 {
-		l.noteFailure(&l.out.printFailing, l.out.progress.Println(e.Line()))
+		l.noteFailure(&l.out.printFailing, l.out.progress.Evaluated(&e))
 	}
 	if goal := l.station.Config.Train.Stop.Target; goal > 0 && acc >= goal && l.evals.targetReachedS == nil {
 		s := m.at.Seconds()

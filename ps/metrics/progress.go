@@ -28,6 +28,7 @@ type Progress struct {
 
 	lines   int           // printed so far, without headers
 	next    time.Duration // earlier records are not shown
+	judged  time.Duration // earlier evaluations are not shown
 	last    Record        // the last record of Update
 	done    float64       // the part of the budget used at last, 0 to 1; NaN if unknown
 	pending bool          // last has not been shown: Finish shows it
@@ -70,6 +71,16 @@ func (p *Progress) after(at time.Duration) time.Duration {
 		}
 	}
 	return (at/every + 1) * every
+}
+
+// Evaluated shows an evaluation if it is time to: as often as lines of a batch log, on a terminal, too.
+func (p *Progress) Evaluated(e *Evaluation) error {
+	at := time.Duration(float64(e.AtS) * float64(time.Second))
+	if at < p.judged {
+		return nil
+	}
+	p.judged = (&Progress{interval: p.interval}).after(at)
+	return p.Println(e.line())
 }
 
 // Println writes a line of text without spoiling the bar: above it on a terminal.
@@ -148,8 +159,8 @@ func barText(r *Record, done float64, width int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", cells-full) + "] " + tail
 }
 
-// Line is the evaluation as a line among the progress lines.
-func (e *Evaluation) Line() string {
+// line is the evaluation as a line among the progress lines.
+func (e *Evaluation) line() string {
 	text := fmt.Sprintf("evaluated at epoch %.2f, %.1f s: test loss %s", float64(e.Epoch), float64(e.AtS), fixed(float64(*e.TestLoss), 4))
 	switch {
 	case e.TestAccuracy != nil:

@@ -148,6 +148,26 @@ func TestProgressLinesComeSoonerAtFirst(t *testing.T) {
 	}
 }
 
+// Evaluations are shown as often as lines of a batch log, whatever shows them, and clear the bar of a terminal.
+func TestEvaluationsAmongProgressLines(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		var w writes
+		p := NewProgress(&w, terminal, 80, 30*time.Second)
+		for k := range 100 {
+			e := Evaluation{AtS: Float(0.1 * float64(k)), Epoch: Float(k)}
+			e.Judge(0.25, 0.875, k%2 == 0)
+			if err := p.Evaluated(&e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := "evaluated at epoch 0.00, 0.0 s: test loss 0.2500, test accuracy 0.8750\nevaluated at epoch 10.00, 1.0 s: test loss 0.2500, test accuracy 0.8750\n" +
+			"evaluated at epoch 20.00, 2.0 s: test loss 0.2500, test accuracy 0.8750\nevaluated at epoch 50.00, 5.0 s: test loss 0.2500, test accuracy 0.8750\n"
+		if got := strings.Join(w, ""); got != want {
+			t.Errorf("terminal %v: %s", terminal, got)
+		}
+	}
+}
+
 func TestProgressBar(t *testing.T) {
 	var w writes
 	p := NewProgress(&w, true, 120, 30*time.Second)

@@ -13,7 +13,7 @@ cat >"$TMP/run.yaml" <<-END
 	model: {name: softmax}
 	train:
 	  batch_per_worker: 16
-	  optimizer: {name: sgd, lr: 0.02}
+	  optimizer: {name: sgd, lr: 0.002}
 	  stop: {samples: 16384}
 	evaluate: {where: online, every_samples: 256}
 	checkpoint: {keep: 0}
