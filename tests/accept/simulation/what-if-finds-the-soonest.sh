@@ -6,14 +6,14 @@ set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-target=0.86
+target=0.82
 cat >"$TMP/run.yaml" <<-END
 	name: soonest
 	data: {set: generated, rows: 8192, test_rows: 2048, features: 64, classes: 10}
-	model: {name: softmax}
+	model: {name: mlp, layers: [32]}
 	train:
 	  batch_per_worker: 16
-	  optimizer: {name: sgd, lr: 0.002}
+	  optimizer: {name: sgd, lr: 0.1}
 	  stop: {samples: 16384}
 	evaluate: {where: online, every_samples: 256}
 	checkpoint: {keep: 0}
@@ -34,8 +34,9 @@ settings() {
 	esac
 }
 best="" soonest="" first=""
-while read -r what; do
-	[ -n "$what" ] || continue
+mapfile -t told < <(awk -F '  +' 'NF == 5 && $5 ~ /^[0-9.]+$/ && !/as it was/ { print $1 }' "$TMP/told")
+[ "${#told[@]}" -ge 4 ] || fail "what-if tells of ${#told[@]} that reach the target"
+for what in "${told[@]}"; do
 	for k in 1 2 3; do
 		world 5 run "$TMP/run.yaml" --set "$(settings "$what")" --set "train.stop={target: $target, samples: 65536}" --out "$TMP/${what// /-}-$k"
 	done
@@ -45,6 +46,6 @@ while read -r what; do
 	if [ -z "$soonest" ] || holds "$reached < $soonest"; then
 		soonest=$reached best=$what
 	fi
-done < <(sed -n 's/^\(.*[^ ]\)  *[0-9.]*  *[0-9]*\/[0-9]*  *[0-9.]*  *[0-9.][0-9.]*$/\1/p' "$TMP/told" | grep -v 'as it was')
+done
 figure "what-if --gradients puts $firstname first, which reached $target after $first s; the soonest is $best, $soonest s (must be at most 5 % later)"
 must "$first <= 1.05 * $soonest" "the first of what-if against the soonest"
