@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -94,16 +95,9 @@ func (f *RunFolder) resumeSink(name string, size int64, of Subject) (Sink, error
 	case name == sinkOpenMetrics:
 		return f.openOpenMetrics(of), nil
 	}
-	file, err := f.Append(sinkName(name))
+	file, end, err := f.appendLines(sinkName(name), size)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: resume sink: %w", err)
-	}
-	end, err := wholeLines(file, size)
-	if err == nil {
-		err = file.Truncate(end)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("metrics: resume sink: %w", err), file.Close())
 	}
 	if name == sinkJSONL {
 		return JSONL(file), nil
@@ -117,6 +111,27 @@ func (f *RunFolder) resumeSink(name string, size int64, of Subject) (Sink, error
 	}
 	s.headed = true
 	return s, nil
+}
+
+// AppendLines opens a file of lines to append to it, and makes it if there is none. A kill can tear the last line of a file, and the next
+// line would be joined to what is left of it: so what is torn is cut off.
+func (f *RunFolder) AppendLines(name string) (*os.File, error) {
+	file, _, err := f.appendLines(name, math.MaxInt64)
+	return file, err
+}
+
+// appendLines cuts a file off behind the last whole line in its first size bytes, and opens it to append to it. end is its new size.
+func (f *RunFolder) appendLines(name string, size int64) (file *os.File, end int64, err error) {
+	if file, err = f.Append(name); err != nil {
+		return nil, 0, err
+	}
+	if end, err = wholeLines(file, size); err == nil {
+		err = file.Truncate(end)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, end, nil
 }
 
 // wholeLines returns the end of the last whole line in the first size bytes of a file, which may be shorter. It needs the memory

@@ -69,7 +69,7 @@ func (r *rank) openDigests() {
 	if every == 0 || r.run.Folder == nil || !slices.Contains(r.station.Keepers(), r.station.Me) {
 		return
 	}
-	file, err := r.run.Folder.Append(digest.FileName(r.station.Me))
+	file, err := r.run.Folder.AppendLines(digest.FileName(r.station.Me))
 	if err != nil {
 		r.station.Log.Warn("no checksums of this rank's shards, and training goes on", "error", err)
 		return
