@@ -32,7 +32,7 @@ func Every(ranks int) time.Duration {
 	return max(everyMin, time.Duration(ranks)*time.Second/writesPerS)
 }
 
-// fileMax is the largest file that is read.
+// fileMax is the largest file of a rank that is read.
 const fileMax = 1 << 20
 
 // Writer writes the file of one rank, on a goroutine of its own: a file system that hangs must not stop the training. The file is written in

@@ -29,7 +29,9 @@ type Run struct {
 	Ranks      []Rank     `json:"ranks"`                // those that can be read, ascending
 	Damaged    []string   `json:"damaged,omitempty"`    // files that cannot be read, and why
 
-	servers map[int32]map[int32]served // by server and shard, made when it is first needed
+	unread   int                        // ranks whose files are damaged
+	isUnsure bool                       // the summary is damaged
+	servers  map[int32]map[int32]served // by server and shard, made when it is first needed
 }
 
 // rereads is how often a file that is half written is read again.
@@ -49,30 +51,33 @@ func Read(dir string, now time.Time) (*Run, error) {
 		Mode, Started string
 		Ranks         []struct{ Rank int }
 	}
-	if err := readJSON(filepath.Join(dir, "run.json"), &info); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := readJSON(filepath.Join(dir, "run.json"), metrics.SummaryMax, &info); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.Damaged = append(r.Damaged, err.Error())
 	}
 	r.Mode, r.Started, r.Size = info.Mode, info.Started, len(info.Ranks)
 	var s struct{ Name, Finished string }
-	if err := readJSON(filepath.Join(dir, metrics.SummaryName), &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.Damaged = append(r.Damaged, err.Error())
+	if err := readJSON(filepath.Join(dir, metrics.SummaryName), metrics.SummaryMax, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.Damaged, r.isUnsure = append(r.Damaged, err.Error()), true
 	}
 	r.Name, r.Ended = s.Name, s.Finished
 	r.readRanks()
-	return r, r.readCheckpoints()
+	r.readCheckpoints()
+	return r, nil
 }
 
-func (r *Run) readCheckpoints() error {
+func (r *Run) readCheckpoints() {
 	all, err := checkpoint.List(filepath.Join(r.Dir, checkpoint.Folder))
-	if err != nil || len(all) == 0 {
-		return err
+	if err != nil {
+		r.Damaged = append(r.Damaged, err.Error())
+	}
+	if len(all) == 0 {
+		return
 	}
 	r.Checkpoint = filepath.Base(all[0])
 	if info, err := os.Stat(all[0]); err == nil {
 		at := info.ModTime()
 		r.SavedAt = &at
 	}
-	return nil
 }
 
 func (r *Run) readRanks() {
@@ -86,20 +91,20 @@ func (r *Run) readRanks() {
 			continue
 		}
 		var rank Rank
-		err := readJSON(filepath.Join(r.Dir, "logs", e.Name()), &rank)
+		err := readJSON(filepath.Join(r.Dir, "logs", e.Name()), fileMax, &rank)
 		for range rereads {
 			if err == nil || errors.Is(err, fs.ErrNotExist) {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
-			err = readJSON(filepath.Join(r.Dir, "logs", e.Name()), &rank)
+			err = readJSON(filepath.Join(r.Dir, "logs", e.Name()), fileMax, &rank)
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err == nil && FileName(rank.Rank) != filepath.Join("logs", e.Name()):
-			r.Damaged = append(r.Damaged, fmt.Sprintf("%s: it says that it is of rank %d", e.Name(), rank.Rank))
+			r.damaged(fmt.Errorf("%s: it says that it is of rank %d", e.Name(), rank.Rank))
 		case err != nil:
-			r.Damaged = append(r.Damaged, err.Error())
+			r.damaged(err)
 		default:
 			r.Ranks = append(r.Ranks, rank)
 		}
@@ -108,8 +113,14 @@ func (r *Run) readRanks() {
 	r.Size = max(r.Size, len(r.Ranks))
 }
 
-func readJSON(path string, into any) error {
-	data, err := durable.ReadFile(path, fileMax)
+// damaged notes that the file of a rank cannot be used.
+func (r *Run) damaged(why error) {
+	r.Damaged = append(r.Damaged, why.Error())
+	r.unread++
+}
+
+func readJSON(path string, most int64, into any) error {
+	data, err := durable.ReadFile(path, most)
 	if err != nil {
 		return err
 	}

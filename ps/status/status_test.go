@@ -77,7 +77,7 @@ func TestText(t *testing.T) {
 	ended.Ended = "ok"
 	gone := some()
 	gone.Now = now.Add(time.Hour)
-	for _, r := range []*Run{ended, gone, {Dir: "x", Size: 1, Damaged: []string{"rank-0000.state: bad"}}} {
+	for _, r := range []*Run{ended, gone, {Dir: "x", Size: 1, Damaged: []string{"rank-0000.state: bad"}, unread: 1}} {
 		b.WriteString("\n== " + r.Text(false))
 	}
 	golden(t, "text.txt", b.String())
@@ -161,6 +161,38 @@ func TestReadWhileRanksWrite(t *testing.T) {
 	}
 	if _, err := Read(filepath.Join(dir, "logs"), now); err == nil || !strings.Contains(err.Error(), "is not the folder of a run") {
 		t.Errorf("a folder that no run made: %v", err)
+	}
+}
+
+// A run that is damaged in one place is shown in all others: the summary of a run of very many ranks is long, a rank that has not told of itself is
+// missing however many other files are damaged, and a summary that cannot be read says nothing of a kill.
+func TestDamageHidesNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	put("run.json", `{"ranks": [{"rank": 0}, {"rank": 1}]}`)
+	put("logs/rank-0000.state", `{"rank": 0, "phase": "has ended", "role": "s0"}`)
+	put("checkpoints", "")
+	put("summary.json", `{"finished": "ok", "per_role": "`+strings.Repeat("x", 2*fileMax)+`"}`)
+	show := func() string {
+		r, err := Read(dir, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Text(false)
+	}
+	if text := show(); !strings.Contains(text, "ended: ok\n") || !strings.Contains(text, "\n0     s0 ") || strings.Count(text, "WARNING") != 1 {
+		t.Errorf("checkpoints that are a file:\n%s", text)
+	}
+	put("summary.json", `{"finished": "o`)
+	if text := show(); !strings.Contains(text, "its summary cannot be read") || strings.Contains(text, "killed") || !strings.Contains(text, "1 rank has not told of") {
+		t.Errorf("a summary that was cut off:\n%s", text)
 	}
 }
 

@@ -59,7 +59,7 @@ func (r *Run) Text(all bool) string {
 	if text := awaitedText(awaited); text != "" {
 		fmt.Fprintf(&b, "\n%s\n", text)
 	}
-	if missing := r.Size - len(r.Ranks) - len(r.Damaged); missing > 0 && r.Ended == "" {
+	if missing := r.Size - len(r.Ranks) - r.unread; missing > 0 && r.Ended == "" {
 		fmt.Fprintf(&b, "%s not told of themselves: they have not started, or their hosts do not share this file system\n", haveRanks(missing))
 	}
 	for _, text := range r.Damaged {
@@ -93,6 +93,8 @@ func (r *Run) head(b *strings.Builder) {
 	switch {
 	case r.Ended != "":
 		fmt.Fprintf(b, "ended: %s\n", foreign.Text(r.Ended))
+	case r.isUnsure && (len(r.Ranks) == 0 || r.IsOver()):
+		b.WriteString("its summary cannot be read, so how it ended is not known\n")
 	case len(r.Ranks) == 0:
 		b.WriteString("no rank has told of itself yet\n")
 	case r.IsOver():
