@@ -68,7 +68,7 @@ func TestPiecesAreCountedBeforeTheyAreListed(t *testing.T) {
 		{"shards={max_bytes: 4B}", 9_000_000, "into 9000000 pieces or more, whose list alone takes"},
 		{"shards={max_bytes: 4B}", 1000, ""},
 	} {
-		err := checkPieces(load(t, c.set, "cluster.memory_max=64MiB"), paramsOf(c.params))
+		_, err := Plan(load(t, c.set, "cluster.memory_max=64MiB"), paramsOf(c.params), 1, Link{})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, %d parameters: %v, want %q", c.set, c.params, err, c.want)
 		}

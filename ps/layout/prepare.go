@@ -40,9 +40,6 @@ func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set, link Link)
 		return q, err
 	}
 	q.Params = workload.Params(q.Model)
-	if err := checkPieces(c, q.Params); err != nil {
-		return q, err
-	}
 	if q.Plan, err = Plan(c, q.Params, len(roles.Servers), link); err != nil {
 		return q, err
 	}

@@ -25,8 +25,11 @@ import (
 // DataSpec is the data set that the configuration names.
 func DataSpec(c *configs.Config) workload.DataSpec { return c.Data.Spec(c.Seed, c.Cluster.MemoryMax) }
 
-// Plan cuts a model into shards for this many servers, whose hosts have this link.
+// Plan cuts a model into shards for this many servers, whose hosts have this link. It refuses a model with too many pieces before it lists them.
 func Plan(c *configs.Config, params []workload.Param, servers int, link Link) (*shard.Plan, error) {
+	if err := checkPieces(c, params); err != nil {
+		return nil, err
+	}
 	flat := make([]shard.Param, len(params))
 	for i, p := range params {
 		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Row: p.Row, Stat: p.Stat}
