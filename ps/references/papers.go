@@ -59,6 +59,13 @@ var papers = map[Use][]string{
 	{Baseline, "pslite"}:    {"li2014scaling"},
 }
 
+// kinds are the kinds of entries that did not appear at a conference, and what BibTeX calls the place where they did.
+var kinds = map[string][2]string{
+	"lecun1998gradient":      {"article", "journal"},
+	"chang2011library":       {"article", "journal"},
+	"krizhevsky2009learning": {"techreport", "institution"},
+}
+
 // entries are the papers, as their title pages have them.
 var entries = map[string]entry{
 	"yao2019fluentps":          {"Yao, Xin and Wu, Xueyu and Wang, Cho-Li", "FluentPS: A Parameter Server Design with Low-frequency Synchronization for Distributed Deep Learning", "IEEE International Conference on Cluster Computing (CLUSTER)", 2019, ""},
@@ -98,7 +105,7 @@ var entries = map[string]entry{
 	"wang2019adaptive":         {"Wang, Jianyu and Joshi, Gauri", "Adaptive Communication Strategies to Achieve the Best Error-Runtime Trade-off in Local-Update SGD", "Conference on Machine Learning and Systems (MLSys)", 2019, ""},
 	"lecun1998gradient":        {"LeCun, Yann and Bottou, L{\\'e}on and Bengio, Yoshua and Haffner, Patrick", "Gradient-Based Learning Applied to Document Recognition", "Proceedings of the IEEE", 1998, ""},
 	"he2016deep":               {"He, Kaiming and Zhang, Xiangyu and Ren, Shaoqing and Sun, Jian", "Deep Residual Learning for Image Recognition", "IEEE Conference on Computer Vision and Pattern Recognition (CVPR)", 2016, ""},
-	"krizhevsky2009learning":   {"Krizhevsky, Alex", "Learning Multiple Layers of Features from Tiny Images", "Technical report, University of Toronto", 2009, ""},
+	"krizhevsky2009learning":   {"Krizhevsky, Alex", "Learning Multiple Layers of Features from Tiny Images", "University of Toronto", 2009, ""},
 	"chang2011library":         {"Chang, Chih-Chung and Lin, Chih-Jen", "LIBSVM: A Library for Support Vector Machines", "ACM Transactions on Intelligent Systems and Technology", 2011, ""},
 	"tyagi2023selective":       {"Tyagi, Sahil and Swany, Martin", "Accelerating Distributed ML Training via Selective Synchronization", "", 2023, "2307.07950"},
 }

@@ -115,20 +115,22 @@ func (u Use) papers() []string {
 type entry struct {
 	authors string // as BibTeX wants them; "and others" where the list is cut
 	title   string
-	venue   string // booktitle; "": arxiv is where it appeared
+	venue   string // conference, journal or institution; "": arxiv is where it appeared
 	year    int
 	arxiv   string // number; "": not there, or not known
 }
 
 func (e entry) text(key string) string {
 	var b strings.Builder
-	kind := "inproceedings"
-	if e.venue == "" {
+	kind, place := "inproceedings", "booktitle"
+	if other, there := kinds[key]; there {
+		kind, place = other[0], other[1]
+	} else if e.venue == "" {
 		kind = "misc"
 	}
 	fmt.Fprintf(&b, "@%s{%s,\n  author = {%s},\n  title = {{%s}},\n", kind, key, e.authors, e.title)
 	if e.venue != "" {
-		fmt.Fprintf(&b, "  booktitle = {%s},\n", e.venue)
+		fmt.Fprintf(&b, "  %s = {%s},\n", place, e.venue)
 	}
 	if e.arxiv != "" {
 		fmt.Fprintf(&b, "  eprint = {%s},\n  archiveprefix = {arXiv},\n", e.arxiv)

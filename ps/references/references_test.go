@@ -87,11 +87,30 @@ func TestReferencesOfARun(t *testing.T) {
 	}
 	for k, e := range entries {
 		entry := e.text(k)
-		if !regexp.MustCompile(`^@(misc|inproceedings)\{[a-z0-9]+,\n(  [a-z]+ = \{.*\},?\n)+\}\n$`).MatchString(entry) || strings.Count(entry, "{") != strings.Count(entry, "}") {
+		if !regexp.MustCompile(`^@(misc|inproceedings|article|techreport)\{[a-z0-9]+,\n(  [a-z]+ = \{.*\},?\n)+\}\n$`).MatchString(entry) || strings.Count(entry, "{") != strings.Count(entry, "}") {
 			t.Errorf("not BibTeX:\n%s", entry)
 		}
 	}
 	if text := Text(configstest.Load(t, "baseline=allreduce")); strings.Contains(text, "scheme") {
 		t.Errorf("a run without servers cites schemes:\n%s", text)
+	}
+}
+
+// BibTeX has a kind of entry for each kind of paper, and each kind has its own word for the place.
+func TestKindsOfEntries(t *testing.T) {
+	for key, want := range map[string]string{
+		"ho2013ssp":              "@inproceedings{ho2013ssp,\n  author = .*\n  title = .*\n  booktitle = ",
+		"lecun1998gradient":      "@article{lecun1998gradient,\n  author = .*\n  title = .*\n  journal = {Proceedings of the IEEE},\n",
+		"krizhevsky2009learning": "@techreport{krizhevsky2009learning,\n  author = .*\n  title = .*\n  institution = {University of Toronto},\n",
+		"you2017large":           "@misc{you2017large,\n  author = .*\n  title = .*\n  eprint = ",
+	} {
+		if got := entries[key].text(key); !regexp.MustCompile("^" + want).MatchString(got) {
+			t.Errorf("%s:\n%s", key, got)
+		}
+	}
+	for key := range kinds {
+		if entries[key].venue == "" {
+			t.Errorf("%s is no entry, or names no place", key)
+		}
 	}
 }
