@@ -105,12 +105,20 @@ func (r *Run) readRanks() {
 			r.damaged(fmt.Errorf("%s: it says that it is of rank %d", e.Name(), rank.Rank))
 		case err != nil:
 			r.damaged(err)
+		case r.isOfEarlier(&rank):
 		default:
 			r.Ranks = append(r.Ranks, rank)
 		}
 	}
 	slices.SortFunc(r.Ranks, func(a, b Rank) int { return a.Rank - b.Rank })
 	r.Size = max(r.Size, len(r.Ranks))
+}
+
+// isOfEarlier says whether a rank was of an earlier part of the run, which had more ranks: run.json does not have it, and it has told nothing since
+// that was written.
+func (r *Run) isOfEarlier(of *Rank) bool {
+	started, err := time.Parse(time.RFC3339, r.Started)
+	return err == nil && r.Size > 0 && of.Rank >= r.Size && of.At.Before(started)
 }
 
 // damaged notes that the file of a rank cannot be used.

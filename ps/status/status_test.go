@@ -196,6 +196,28 @@ func TestDamageHidesNothingElse(t *testing.T) {
 	}
 }
 
+// A part of a run that resumes with fewer ranks has no rows for the others, which are silent. One with more has them before run.json does.
+func TestRanksOfAnEarlierPart(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("run.json", `{"started": "2026-11-26T11:59:00Z", "ranks": [{"rank": 0}]}`)
+	put("logs/rank-0000.state", `{"rank": 0, "at": "2026-11-26T11:59:59.5Z", "phase": "trains"}`)
+	put("logs/rank-0001.state", `{"rank": 1, "at": "2026-11-26T11:58:59.5Z", "phase": "trains"}`)
+	put("logs/rank-0002.state", `{"rank": 2, "at": "2026-11-26T11:59:59Z", "phase": "sets up"}`)
+	r, err := Read(dir, now)
+	if err != nil || len(r.Ranks) != 2 || r.Ranks[1].Rank != 2 || len(r.Damaged) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // Tell never waits, also if nothing is ever written, and the newest state is the one that waits.
 func TestTellNeverWaits(t *testing.T) {
 	w := &Writer{next: make(chan Rank, 1)} // its goroutine hangs in the file system
