@@ -1,13 +1,17 @@
 package whatif
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"fluentps/configs"
 	"fluentps/configs/configstest"
+	"fluentps/ps/metrics"
+	"fluentps/ps/sim"
 	"fluentps/ps/straggler"
 )
 
@@ -79,5 +83,19 @@ func TestNamesOfWhatRunsDo(t *testing.T) {
 		if got := NameOf(configstest.Load(t, set...)); got != want {
 			t.Errorf("%v: %q, want %q", set, got, want)
 		}
+	}
+}
+
+// With gradients nothing is said of slow workers, and nothing is simulated for it.
+func TestSlowWorkersAreOfSpeedOnly(t *testing.T) {
+	times := func(s int) []metrics.Iteration { return []metrics.Iteration{{Compute: time.Duration(s) * time.Second}} }
+	q := Question{Gradients: true, Recording: sim.Recording{Iterations: [][]metrics.Iteration{times(1), times(1), times(9)}},
+		Load: func([]string) (sim.Options, error) { return sim.Options{}, errors.New("simulated") }}
+	if all, err := q.costs(make([]straggler.Trace, 3), run{}); len(all) > 0 || err != nil {
+		t.Errorf("%v, %v", all, err)
+	}
+	q.Gradients = false
+	if _, err := q.costs(make([]straggler.Trace, 3), run{}); err == nil {
+		t.Error("a slow worker is not simulated")
 	}
 }
