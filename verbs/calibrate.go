@@ -16,6 +16,7 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
+	"fluentps/ps/workload"
 )
 
 // calibrate fits the models of the simulator to the run in the folder that --calibrate names. It returns nil without that flag.
@@ -29,7 +30,7 @@ func calibrate(c *cli.Context) (*sim.Calibration, error) {
 	var all []sim.Recording
 	names := c.StringSlice("calibrate")
 	for _, run := range names {
-		r, err := readRecording(c, run)
+		r, err := readRecording(c, run, workload.Load)
 		if err != nil {
 			return nil, usagef("simulate: --calibrate %s: %v", run, err)
 		}
@@ -47,7 +48,7 @@ func calibrate(c *cli.Context) (*sim.Calibration, error) {
 
 // readRecording reads the files of a finished run. The data set of that run may not be on this machine, so the settings of
 // --set for data also apply to the run.
-func readRecording(c *cli.Context, run string) (sim.Recording, error) {
+func readRecording(c *cli.Context, run string, load loader) (sim.Recording, error) {
 	r := sim.Recording{Path: filepath.Join(run, metrics.IterationsName)}
 	text, err := durable.ReadFile(filepath.Join(run, metrics.SummaryName), metrics.SummaryMax)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +94,7 @@ func readRecording(c *cli.Context, run string) (sim.Recording, error) {
 	if w := r.Summary.Wire; w != nil {
 		link.Rate = float64(w.LinkBytesPerS)
 	}
-	cut, err := cutFor(cfg, r.Summary.Workers, r.Summary.Servers, link)
+	cut, err := cutFor(cfg, r.Summary.Workers, r.Summary.Servers, link, load)
 	r.Options = sim.Options{Config: cfg, Plan: cut.plan, Rows: cut.rows}
 	return r, err
 }

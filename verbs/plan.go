@@ -126,9 +126,27 @@ type cut struct {
 	rows int // of the training set
 }
 
+// loader reads a data set, as workload.Load does.
+type loader func(workload.DataSpec) (*workload.Set, error)
+
+// once keeps the set that was read last: a set may be large, and what-if asks for the same one again and again.
+func (load loader) once() loader {
+	var last workload.DataSpec
+	var set *workload.Set
+	return func(s workload.DataSpec) (*workload.Set, error) {
+		if set != nil && s == last {
+			return set, nil
+		}
+		var err error
+		set, err = load(s)
+		last = s
+		return set, err
+	}
+}
+
 // cutFor reads the data set for its shape, and cuts the parameters of the model into shards for hosts with this link.
-func cutFor(cfg *configs.Config, workers, servers int, link layout.Link) (cut, error) {
-	set, err := workload.Load(layout.DataSpec(cfg))
+func cutFor(cfg *configs.Config, workers, servers int, link layout.Link, load loader) (cut, error) {
+	set, err := load(layout.DataSpec(cfg))
 	if err != nil {
 		return cut{}, fmt.Errorf("%w\n  %s", err, withoutFiles(cfg))
 	}

@@ -137,7 +137,7 @@ func modelled(c *cli.Context, in *input) (cut, error) {
 		return cut{}, usagef("simulate: cluster.hierarchy: %s is not modelled, because every simulated worker is one rank; use run, or --set cluster.hierarchy=none", h)
 	}
 	n := in.cfg.Simulate.Workers
-	q, err := cutFor(in.cfg, n, shard.Serving(in.cfg.Cluster.Servers, n, in.cfg.Cluster.Placement), sim.Link(in.cfg))
+	q, err := cutFor(in.cfg, n, shard.Serving(in.cfg.Cluster.Servers, n, in.cfg.Cluster.Placement), sim.Link(in.cfg), workload.Load)
 	if err != nil {
 		return q, usagef("simulate: %v", err)
 	}

@@ -21,6 +21,7 @@ import (
 	ps "fluentps/ps/runtime"
 	"fluentps/ps/sim"
 	"fluentps/ps/whatif"
+	"fluentps/ps/workload"
 )
 
 // whatIfPushesMax bounds the pushes of one simulated run of what-if.
@@ -68,7 +69,8 @@ func whatIfVerb(c *cli.Context) error {
 
 // askWhatIf asks about a run, with settings.
 func askWhatIf(c *cli.Context, run string, settings []string, pushesMax int) (*whatif.Answer, error) {
-	r, err := readRecording(c, run)
+	load := loader(workload.Load).once()
+	r, err := readRecording(c, run, load)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +79,7 @@ func askWhatIf(c *cli.Context, run string, settings []string, pushesMax int) (*w
 		return nil, err
 	}
 	q := whatif.Question{Recording: r, Calibration: cal, Gradients: c.Bool("gradients"), PushesMax: pushesMax, Load: func(more []string) (sim.Options, error) {
-		return loadChanged(c, run, &r, slices.Concat(settings, more))
+		return loadChanged(c, run, &r, slices.Concat(settings, more), load)
 	}}
 	if q.Gradients {
 		q.Target = c.Float64("target")
@@ -96,7 +98,7 @@ func askWhatIf(c *cli.Context, run string, settings []string, pushesMax int) (*w
 }
 
 // loadChanged returns the options of the simulator for a run with settings.
-func loadChanged(c *cli.Context, run string, r *sim.Recording, settings []string) (sim.Options, error) {
+func loadChanged(c *cli.Context, run string, r *sim.Recording, settings []string, load loader) (sim.Options, error) {
 	if c.Bool("gradients") {
 		settings = append(settings, "simulate.gradients=true", "evaluate.where=online")
 	}
@@ -110,7 +112,7 @@ func loadChanged(c *cli.Context, run string, r *sim.Recording, settings []string
 	if w := r.Summary.Wire; w != nil {
 		link.Rate = float64(w.LinkBytesPerS)
 	}
-	cut, err := cutFor(cfg, r.Summary.Workers, r.Summary.Servers, link)
+	cut, err := cutFor(cfg, r.Summary.Workers, r.Summary.Servers, link, load)
 	if err != nil {
 		return sim.Options{}, errors.New(firstLine(err.Error()))
 	}
