@@ -17,7 +17,6 @@ import (
 	"fluentps/ps/foreign"
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
-	"fluentps/ps/report/folder"
 	ps "fluentps/ps/runtime"
 	"fluentps/ps/sim"
 	"fluentps/ps/whatif"
@@ -155,7 +154,7 @@ func (j *job) whatIf(res *ps.Result) {
 	}
 	if data, err := json.MarshalIndent(a, "", "  "); err == nil {
 		f := metrics.At(res.Dir)
-		_ = f.Write(folder.WhatIfName, append(data, '\n')) // best effort, as what follows
+		_ = f.Write(metrics.WhatIfName, append(data, '\n')) // best effort, as what follows
 		_ = f.Close()
 	}
 	fmt.Fprintf(j.out, "What if: %s\n", metrics.Wrap(a.Line(), metrics.TextWidth, 2))

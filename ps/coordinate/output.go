@@ -140,7 +140,7 @@ func (r *Run) writeEnd(s *metrics.Summary) error {
 	return errors.Join(writeErr, f.Write(metrics.SummaryName, data))
 }
 
-// RemoveSummary removes the summary of the previous part of a run that is resumed: the run is not finished any more. The summary
+// RemoveSummary removes the summary of the previous part of a run that is resumed, and what the simulator told of it: the run is not finished any more. The summary
 // of a run that has finished stays if nothing is left to train.
 func (r *Run) RemoveSummary() error {
 	if r.station.Me != 0 || r.From == nil && !r.Search.Again {
@@ -151,7 +151,10 @@ func (r *Run) RemoveSummary() error {
 			return nil
 		}
 	}
-	return r.Folder.Remove(metrics.SummaryName)
+	if err := r.Folder.Remove(metrics.SummaryName); err != nil {
+		return err
+	}
+	return r.Folder.Remove(metrics.WhatIfName)
 }
 
 // hasNothingLeft says whether the checkpoint that the run resumes from has used up the budget.

@@ -50,6 +50,9 @@ const (
 	SummaryMax  = 64 << 20
 )
 
+// WhatIfName is the file of what the simulator told at the end of a run. It belongs to the summary.
+const WhatIfName = "what-if.json"
+
 // Summary is summary.json: a contract that scripts depend on. Times are in seconds, sizes in bytes. A nil pointer is null: not
 // measured, or not requested.
 type Summary struct {

@@ -97,7 +97,7 @@ func (in *reader) damage(format string, args ...any) {
 
 // whatIf reads what the simulator told at the end of the run.
 func (in *reader) whatIf() {
-	data := in.file(WhatIfName, whatIfMax, "")
+	data := in.file(metrics.WhatIfName, whatIfMax, "")
 	if data == nil {
 		return
 	}
@@ -111,7 +111,7 @@ func (in *reader) whatIf() {
 		} `json:"candidates"`
 	}
 	if err := json.Unmarshal(data, &w); err != nil {
-		in.damage("%s is damaged and was left out: %v", WhatIfName, err)
+		in.damage("%s is damaged and was left out: %v", metrics.WhatIfName, err)
 		return
 	}
 	in.run.WhatIf = &report.WhatIf{Line: w.Line}
@@ -120,11 +120,8 @@ func (in *reader) whatIf() {
 	}
 }
 
-// WhatIfName is the file of what the simulator told at the end of a run, whatIfMax the most bytes that are read of it.
-const (
-	WhatIfName = "what-if.json"
-	whatIfMax  = 1 << 20
-)
+// whatIfMax is the most bytes that are read of it.
+const whatIfMax = 1 << 20
 
 func (in *reader) summary() {
 	data := in.file(metrics.SummaryName, metrics.SummaryMax, "the run was killed, or is still running; totals are unknown")
