@@ -410,3 +410,11 @@ func TestSizesWithAFraction(t *testing.T) {
 		}
 	}
 }
+
+// A key that another section has may be meant for one of its own section that begins with the same word.
+func TestKeysOfTheSectionComeFirst(t *testing.T) {
+	_, _, ds := Parse("base.yaml", []byte(base+"\ncheckpoint: {every_epochs: 1}\n"), Options{})
+	if want := "checkpoint.every_epochs: unknown key; did you mean checkpoint.every, checkpoint.every_updates or evaluate.every_epochs?"; !strings.Contains(written(t, ds), want) {
+		t.Errorf("%s, want %s", written(t, ds), want)
+	}
+}

@@ -253,7 +253,15 @@ func (w *walker) further(t *table, section, name string, legal []string, hint st
 		}
 		return "did you mean " + orList(words) + "?"
 	}
-	for _, l := range elsewhere(name, t) {
+	word, _, _ := strings.Cut(name, "_")
+	others := elsewhere(name, t)
+	for _, n := range legal {
+		if first, _, _ := strings.Cut(n, "_"); first == word && len(others) > 0 { // checkpoint.every beside evaluate.every_epochs
+			t.excuse(join(section, n))
+			paths = append(paths, join(t.prefix, join(section, n)))
+		}
+	}
+	for _, l := range others {
 		t.excuse(l.spec.path)
 		paths = append(paths, l.path)
 	}
