@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -30,7 +31,9 @@ func (r *Report) compareCheckpoints(a, b *run) error {
 		r.say("checkpoints: none of the first run's %d was made after as many samples and iterations as one of the second run's %d", len(a.checkpoints), len(b.checkpoints))
 		return nil
 	}
-	slices.SortFunc(common, func(x, y point) int { return int(min(1, max(-1, x.samples-y.samples))) })
+	slices.SortFunc(common, func(x, y point) int {
+		return cmp.Or(cmp.Compare(x.samples, y.samples), cmp.Compare(x.iteration, y.iteration))
+	})
 	for k, p := range common {
 		differ, err := compareTensors(a.checkpoints[p], b.checkpoints[p])
 		if err != nil {

@@ -2,6 +2,7 @@
 package verify
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -234,10 +235,7 @@ func (r *Report) compareDigests(a, b *run) {
 		}
 	}
 	slices.SortFunc(common, func(x, y digest.Key) int {
-		if x.Version != y.Version {
-			return int(min(1, max(-1, x.Version-y.Version)))
-		}
-		return int(x.Shard - y.Shard)
+		return cmp.Or(cmp.Compare(x.Version, y.Version), cmp.Compare(x.Shard, y.Shard))
 	})
 	r.Compared += len(common)
 	var differ []digest.Key

@@ -59,6 +59,10 @@ func TestTheFirstVersionThatDiffersIsNamed(t *testing.T) {
 	if r, text := compare(t, first, second); !r.Differ || !strings.Contains(text, "first in version 1, in shard 0 (a/0 of s0) and in 1 shard more; none before was compared") {
 		t.Errorf("%d compared:\n%s", r.Compared, text)
 	}
+	far := map[string]string{"logs/rank-0000.digests": "9223372036854775807,0,0\n-9223372036854775808,0,0\n-9223372036854775808,2147483647,0\n-9223372036854775808,-2147483648,0\n"}
+	if r, text := compare(t, map[string]string{"logs/rank-0000.digests": strings.ReplaceAll(far["logs/rank-0000.digests"], ",0\n", ",1\n")}, far); !r.Differ || !strings.Contains(text, "first in version -9223372036854775808, in shard -2147483648 and in 2 shards more") {
+		t.Errorf("numbers that no run writes:\n%s", text)
+	}
 	second["summary.json"] = `{"per_shard": [{"shard": 0, "name": "all", "server": 0}]}`
 	if r, text := compare(t, first, second); r.Differ || r.Compared != 0 || !strings.Contains(text, "not compared, because the shards differ: 2 shards and 1 shard") {
 		t.Errorf("%d compared:\n%s", r.Compared, text)
