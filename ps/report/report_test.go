@@ -137,6 +137,14 @@ func document(t *testing.T, o Options, runs ...*Run) *Document {
 	return d
 }
 
+func TestAsMany(t *testing.T) {
+	for ratio, want := range map[float64]string{1: "as many", 1.0001: "as many", 1.33: "1.33 times as many", 4: "4 times as many", 0.5: "0.5 times as many"} {
+		if got := asMany(ratio); got != want {
+			t.Errorf("%g: %q, want %q", ratio, got, want)
+		}
+	}
+}
+
 // The first sentence says who won, the next by how much, then why.
 func TestVerdict(t *testing.T) {
 	d := document(t, Options{Target: &Target{WhatAccuracy, 0.8, GivenFlag}},

@@ -60,6 +60,15 @@ func ascending(a, b float64) int {
 
 func descending(a, b float64) int { return ascending(-a, -b) }
 
+// asMany says how many times as many, where it shows a difference.
+func asMany(ratio float64) string {
+	const shown = 0.005 // short shows two digits of what is near 1
+	if math.Abs(ratio-1) < shown {
+		return "as many"
+	}
+	return short(ratio) + " times as many"
+}
+
 // levelShare is the difference below which two runs are called level: runs on a machine differ by so much from chance.
 const levelShare = 0.03
 
@@ -213,8 +222,8 @@ func reasons(order []*standing, target *Target) (sentences []string) {
 		return nil
 	}
 	if target != nil && first.samples.n > 0 && last.samples.n > 0 {
-		sentences = append(sentences, fmt.Sprintf("Against %s, %s took in %s times as many samples per second, and needed %s times as many samples to get there.",
-			last.Label, first.Label, short(first.speed.mean/last.speed.mean), short(first.samples.mean/last.samples.mean)))
+		sentences = append(sentences, fmt.Sprintf("Against %s, %s took in %s samples per second, and needed %s samples to get there.",
+			last.Label, first.Label, asMany(first.speed.mean/last.speed.mean), asMany(first.samples.mean/last.samples.mean)))
 	}
 	if text := straggler(order); text != "" {
 		sentences = append(sentences, text)
