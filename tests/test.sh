@@ -171,7 +171,7 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 	local -A without=(
 		[fluentps/comm/mpi]='^TestConformance$/^ranks=[2456]$'
 		[fluentps/tests/mpi]='^Test(RecordsReplay|DriversDecideAlike|(BaselinesO|AllreduceInBucketsO|MixedSchemesO|PayloadsGiveTheSameBitsO)verMPI)$'
-		[fluentps/tests/cli]='^TestScripts$/^(calibrate|check|deaths|explain|idle|liveness|mistakes-.*|plan|simulate|slurm|usage)$'
+		[fluentps/tests/cli]='^TestScripts$/^(calibrate|check|deaths|explain|idle|liveness|mistakes-.*|plan|simulate|slurm|usage|whatif)$'
 	)
 	for package in $list; do
 		echo "-- $package as uid 65534"
