@@ -53,7 +53,7 @@ LDFLAGS = -X fluentps/verbs.version=$(VERSION) -X fluentps/verbs.commit=$(COMMIT
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help deps build build-pure run test lint accept fuzz soak bench bench-go golden gpu-test-bins ptx ptx-check clean
+.PHONY: help deps build build-pure run test pictures lint accept fuzz soak bench bench-go golden gpu-test-bins ptx ptx-check clean
 
 help: ## list the targets (this)
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -80,6 +80,9 @@ run: ## train an MLP on Fashion-MNIST under mpirun: 2 servers, 4 workers, mixed 
 
 test: build ## everything that CI runs: lint, tidy, pure Go, both MPIs, Slurm, CUDA emulated, another user, race
 	@tests/test.sh
+
+pictures: build ## draw the pictures of the pages again
+	ps/report/pictures/draw.sh
 
 lint: deps ## gofmt, go vet and staticcheck, with and without the build tags; shellcheck
 	@tests/test.sh lint
