@@ -13,7 +13,10 @@ import (
 
 // local runs n ranks as goroutines that share one copy of the data.
 func (j *job) local(n int) error {
-	loadOnce := sync.OnceValues(func() (*workload.Set, error) { return load(layout.DataSpec(j.cfg)) })
+	loadOnce := sync.OnceValues(func() (set *workload.Set, err error) {
+		j.set, err = load(layout.DataSpec(j.cfg))
+		return j.set, err
+	})
 	stop := interrupts(j.signals, n, func(name string) {
 		printError(j.warn, "third signal, "+name+": ending at once")
 		os.Exit(codeFailed)

@@ -22,6 +22,7 @@ import (
 	"fluentps/ps/references"
 	"fluentps/ps/resume"
 	ps "fluentps/ps/runtime"
+	"fluentps/ps/workload"
 	"fluentps/slurm"
 )
 
@@ -180,6 +181,7 @@ type job struct {
 	level   slog.Level
 	out     io.Writer
 	warn    io.Writer
+	set     *workload.Set // of rank 0, once it has read it; nil before, and in processes without rank 0
 }
 
 // options returns the options of one rank of this process. Rank 0 also gets those of the lead. A mistake of the user is in
@@ -205,6 +207,10 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	o.Load = load
 	if t.Rank() != 0 {
 		return o, nil
+	}
+	o.Load = func(s workload.DataSpec) (set *workload.Set, err error) {
+		j.set, err = load(s)
+		return j.set, err
 	}
 	if j.limit, o.Problem = j.maxTime(); o.Problem != nil {
 		return o, nil

@@ -18,7 +18,7 @@ func verifyCommand() *cli.Command {
 		Description: "A and B are run folders. What is compared: checksums of the versions of shards, which runs with metrics.digests: N keep; the\n" +
 			"checkpoints that both made after as many samples; the parameters at the end. bsp, drop with all workers required and all-reduce\n" +
 			"give the same bits again with one seed; asynchronous schemes do not. Exit code 0: nothing differs; 1: something does; 2: there\n" +
-			"was nothing to compare.",
+			"was nothing to compare, or nothing differs but files are damaged. The folder of an experiment stands for its newest run.",
 		Action: verifyVerb,
 	}
 }
@@ -37,6 +37,8 @@ func verifyVerb(c *cli.Context) error {
 	switch {
 	case r.Differ:
 		return fmt.Errorf("verify: the runs differ")
+	case r.Damaged > 0:
+		return usagef("verify: nothing differs in what was compared, but damaged files were left out: %d", r.Damaged)
 	case r.Compared == 0:
 		return usagef("verify: there was nothing to compare: run both with metrics.digests: 1, or with a checkpoint")
 	}

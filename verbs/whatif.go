@@ -3,13 +3,10 @@ package verbs
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,7 +14,6 @@ import (
 	"fluentps/ps/foreign"
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
-	ps "fluentps/ps/runtime"
 	"fluentps/ps/sim"
 	"fluentps/ps/whatif"
 	"fluentps/ps/workload"
@@ -31,7 +27,7 @@ func whatIfCommand() *cli.Command {
 		Name:      "what-if",
 		Usage:     "tell what a run would have been with other schemes, and what its slow workers cost",
 		ArgsUsage: "DIR",
-		Description: "DIR is the folder of a run that has ended. The simulator replays its computing times with models fitted to it, under bsp, ssp, asp,\n" +
+		Description: "DIR is the folder of a run that has ended, or of an experiment: then its newest run. The simulator replays its computing times with models fitted to it, under bsp, ssp, asp,\n" +
 			"drop, r2sp, dbs, flexrr and epsp, and with each slow worker as fast as the median one. A ratio is of samples per second, and says\n" +
 			"nothing of the accuracy: staleness has a price. With --gradients real gradients are computed in virtual time, and what reaches the\n" +
 			"target first comes first.",
@@ -53,10 +49,15 @@ func whatIfVerb(c *cli.Context) error {
 	if c.IsSet("target") && !c.Bool("gradients") {
 		return usagef("what-if: --target is reached with real gradients only: add --gradients")
 	}
-	a, err := askWhatIf(c, run, c.StringSlice("set"), whatIfPushesMax)
+	run, err = metrics.FindRun(run)
 	if err != nil {
 		return usagef("what-if: %v", err)
 	}
+	a, err := askWhatIf(c, run, c.StringSlice("set"), whatIfPushesMax, workload.Load)
+	if err != nil {
+		return usagef("what-if: %v", err)
+	}
+	a.Crowded = crowded(run)
 	if c.Bool("json") {
 		e := json.NewEncoder(c.App.Writer)
 		e.SetIndent("", "  ")
@@ -67,8 +68,8 @@ func whatIfVerb(c *cli.Context) error {
 }
 
 // askWhatIf asks about a run, with settings.
-func askWhatIf(c *cli.Context, run string, settings []string, pushesMax int) (*whatif.Answer, error) {
-	load := loader(workload.Load).once()
+func askWhatIf(c *cli.Context, run string, settings []string, pushesMax int, load loader) (*whatif.Answer, error) {
+	load = load.once()
 	r, err := readRecording(c, run, load)
 	if err != nil {
 		return nil, err
@@ -125,47 +126,4 @@ func loadChanged(c *cli.Context, run string, r *sim.Recording, settings []string
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
-}
-
-// At the end of a run, what-if is asked only if training took so long, and its simulations are shorter, so that they take about a second.
-const (
-	whatIfTrainMin  = 10 * time.Second
-	whatIfPushesEnd = 20_000
-)
-
-// coresUsedMax is the share of this host's processor time from which on its ranks competed for cores. Then the computing times of the run are not those
-// of the ranks alone, and no scheme would be as fast as they tell.
-const coresUsedMax = 0.8
-
-// whatIf says at the end of a run, on rank 0, what other schemes would have been. The run is over: it says nothing where nothing can be told.
-func (j *job) whatIf(res *ps.Result) {
-	s := res.Summary
-	if res.Dir == "" || j.c.Bool("no-what-if") || s == nil || s.Finished != metrics.FinishedOK || float64(s.TrainS) < whatIfTrainMin.Seconds() || s.Baseline != "" || s.CPUS == nil {
-		return
-	}
-	ranks := s.Servers + s.Workers
-	cores := runtime.NumCPU()
-	if ranks > cores && float64(*s.CPUS) > coresUsedMax*float64(cores)*float64(s.TrainS) {
-		return
-	}
-	a, err := j.askWhatIf(res.Dir)
-	if err != nil || !a.Told() {
-		return
-	}
-	if data, err := json.MarshalIndent(a, "", "  "); err == nil {
-		f := metrics.At(res.Dir)
-		_ = f.Write(metrics.WhatIfName, append(data, '\n')) // best effort, as what follows
-		_ = f.Close()
-	}
-	fmt.Fprintf(j.out, "What if: %s\n", metrics.Wrap(a.Line(), metrics.TextWidth, 2))
-}
-
-// askWhatIf asks about the run that has just ended. A bug in it must not make the run fail.
-func (j *job) askWhatIf(dir string) (a *whatif.Answer, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("bug in fluentps: %v", p)
-		}
-	}()
-	return askWhatIf(j.c, dir, nil, whatIfPushesEnd)
 }

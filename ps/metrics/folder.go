@@ -135,11 +135,14 @@ func folderError(dir string, err error) error {
 	return fmt.Errorf("run folder: cannot make %s; choose another with --out: %w", dir, err)
 }
 
+// latestLink is the link of an experiment to its newest run.
+const latestLink = "latest"
+
 // linkLatest points parent/latest to base. The rename replaces an older link atomically, so a reader always finds one. It fails
 // if latest is not a link, because that file belongs to the user. It only warns if latest is the link of another user in a
 // folder where users may replace only their own files.
 func (f *RunFolder) linkLatest(parent *durable.Folder, base string) error {
-	const link = "latest"
+	const link = latestLink
 	if info, err := parent.Lstat(link); err == nil && info.Mode()&fs.ModeSymlink == 0 {
 		return fmt.Errorf("run folder: %s is not a link; move it away, or choose a folder with --out", parent.Path(link))
 	}

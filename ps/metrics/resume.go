@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,19 @@ func IsRunFolder(dir string) bool {
 		}
 	}
 	return false
+}
+
+// FindRun returns the run folder that a folder stands for: itself, or the newest run of an experiment, to which its link latest points.
+func FindRun(dir string) (string, error) {
+	if IsRunFolder(dir) {
+		return dir, nil
+	}
+	if newest, err := os.Readlink(filepath.Join(dir, latestLink)); err == nil {
+		if run := filepath.Join(dir, newest); IsRunFolder(run) {
+			return run, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not the folder of a run: it has neither run.json nor run.lock; name the folder that run printed as \"Run folder\", or one of an experiment with a link %q to its newest run", dir, latestLink)
 }
 
 func sinkName(name string) string { return "metrics." + name }

@@ -74,7 +74,7 @@ func (r *rank) openDigests() {
 		r.station.Log.Warn("no checksums of this rank's shards, and training goes on", "error", err)
 		return
 	}
-	r.digests = digest.New(file, every)
+	r.digests = digest.New(file, every, r.station.Guard)
 }
 
 // closeDigests writes the rest of them.

@@ -37,14 +37,11 @@ type Run struct {
 // rereads is how often a file that is half written is read again.
 const rereads = 5
 
-// Read reads the folder of a run. A folder of runs stands for its newest one, if it has a link to it.
+// Read reads the folder of a run, or the newest one of an experiment.
 func Read(dir string, now time.Time) (*Run, error) {
-	if !metrics.IsRunFolder(dir) {
-		newest, err := os.Readlink(filepath.Join(dir, "latest"))
-		if err != nil || !metrics.IsRunFolder(filepath.Join(dir, newest)) {
-			return nil, fmt.Errorf("%s is not the folder of a run: it has neither run.json nor run.lock; name the folder that run printed as \"Run folder\"", dir)
-		}
-		dir = filepath.Join(dir, newest)
+	dir, err := metrics.FindRun(dir)
+	if err != nil {
+		return nil, err
 	}
 	r := &Run{Dir: dir, Now: now}
 	var info struct {

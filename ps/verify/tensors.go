@@ -20,7 +20,7 @@ import (
 const shownTensors = 4
 
 // compareCheckpoints compares the checkpoints that both runs made after the same samples and iterations, the first ones first, until some differ.
-func (r *Report) compareCheckpoints(a, b *run) error {
+func (r *Report) compareCheckpoints(a, b *run) {
 	var common []point
 	for p := range a.checkpoints {
 		if _, there := b.checkpoints[p]; there {
@@ -29,29 +29,34 @@ func (r *Report) compareCheckpoints(a, b *run) error {
 	}
 	if len(common) == 0 {
 		r.say("checkpoints: none of the first run's %d was made after as many samples and iterations as one of the second run's %d", len(a.checkpoints), len(b.checkpoints))
-		return nil
+		return
 	}
 	slices.SortFunc(common, func(x, y point) int {
 		return cmp.Or(cmp.Compare(x.samples, y.samples), cmp.Compare(x.iteration, y.iteration))
 	})
-	for k, p := range common {
+	compared, last := 0, int64(0)
+	for _, p := range common {
 		differ, err := compareTensors(a.checkpoints[p], b.checkpoints[p])
 		if err != nil {
-			return err
+			r.damaged(err)
+			continue
 		}
-		r.Compared++
+		compared++
 		if len(differ) == 0 {
+			last = p.iteration
 			continue
 		}
 		r.Differ = true
 		if n := len(differ); n > shownTensors {
 			differ = append(differ[:shownTensors], metrics.Count(n-shownTensors, "parameter")+" more")
 		}
-		r.say("checkpoints: DIFFER first at iteration %d, %s and %s: %s%s", p.iteration, filepath.Base(a.checkpoints[p]), filepath.Base(b.checkpoints[p]), strings.Join(differ, ", "), before(k > 0))
-		return nil
+		r.say("checkpoints: DIFFER first at iteration %d, %s and %s: %s%s", p.iteration, filepath.Base(a.checkpoints[p]), filepath.Base(b.checkpoints[p]), strings.Join(differ, ", "), before(compared > 1))
+		r.Compared += compared
+		return
 	}
-	r.say("checkpoints: equal, %s that both runs have, the last one at iteration %d", metrics.Count(len(common), "checkpoint"), common[len(common)-1].iteration)
-	return nil
+	if r.Compared += compared; compared > 0 {
+		r.say("checkpoints: equal, %s that both runs have, the last one at iteration %d", metrics.Count(compared, "checkpoint"), last)
+	}
 }
 
 // compareTensors lists the parameters and optimizer state that differ between two checkpoints, by how many values and by how much at most.

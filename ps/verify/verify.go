@@ -24,6 +24,7 @@ type Report struct {
 	// Compared counts the versions, checkpoints and final parameters that both runs have. Differ says that some of these differ.
 	Compared int
 	Differ   bool
+	Damaged  int // files that cannot be read, and so were not compared
 }
 
 // run is one of the two.
@@ -34,6 +35,7 @@ type run struct {
 	digests     map[digest.Key]uint32
 	checkpoints map[point]string // folders
 	values      map[string]string
+	damage      []error // of files that cannot be read
 }
 
 type info struct {
@@ -72,11 +74,12 @@ func Compare(a, b string) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{}
+	for _, damage := range slices.Concat(one.damage, two.damage) {
+		r.damaged(damage)
+	}
 	r.origins(one, two)
 	r.compareDigests(one, two)
-	if err := r.compareCheckpoints(one, two); err != nil {
-		return nil, err
-	}
+	r.compareCheckpoints(one, two)
 	r.compareEnds(one, two)
 	return r, nil
 }
@@ -85,31 +88,45 @@ func (r *Report) say(format string, args ...any) {
 	r.Lines = append(r.Lines, foreign.Visible(fmt.Sprintf(format, args...)))
 }
 
+// damaged notes a file that cannot be compared.
+func (r *Report) damaged(err error) {
+	r.Damaged++
+	r.say("DAMAGED, and left out: %v", err)
+}
+
 func open(dir string) (*run, error) {
-	if !metrics.IsRunFolder(dir) {
-		return nil, fmt.Errorf("%s is not the folder of a run: it has neither run.json nor run.lock", dir)
+	dir, err := metrics.FindRun(dir)
+	if err != nil {
+		return nil, err
 	}
 	r := &run{dir: dir, digests: map[digest.Key]uint32{}, checkpoints: map[point]string{}}
 	if err := readJSON(filepath.Join(dir, "run.json"), &r.info); err != nil {
-		return nil, err
+		r.damage = append(r.damage, err)
 	}
 	if err := readJSON(filepath.Join(dir, metrics.SummaryName), &r.summary); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		r.damage = append(r.damage, err)
 	}
 	names, err := filepath.Glob(filepath.Join(escaped(dir), "logs", "rank-*.digests"))
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		data, err := durable.ReadFile(name, digest.FileMax)
-		if err == nil {
-			err = digest.Parse(r.digests, data)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		if err := r.readDigests(name); err != nil {
+			r.damage = append(r.damage, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	return r, r.findCheckpoints()
+	r.findCheckpoints()
+	return r, nil
+}
+
+// readDigests reads a file of checksums, up to its first line that no run writes.
+func (r *run) readDigests(name string) error {
+	file, err := durable.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return digest.Parse(r.digests, file, digest.LinesMax)
 }
 
 // escaped keeps filepath.Glob from reading a pattern into the name of a folder.
@@ -117,22 +134,22 @@ func escaped(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
-func (r *run) findCheckpoints() error {
+func (r *run) findCheckpoints() {
 	all, err := checkpoint.List(filepath.Join(r.dir, checkpoint.Folder))
 	if err != nil {
-		return err
+		r.damage = append(r.damage, err)
 	}
 	for _, dir := range all {
 		m, err := checkpoint.Open(dir)
 		if err != nil {
-			return err
+			r.damage = append(r.damage, err)
+			continue
 		}
 		r.checkpoints[point{m.Samples, m.Iteration}] = dir
 		if r.values == nil {
 			r.values = m.Config
 		}
 	}
-	return nil
 }
 
 func readJSON(path string, into any) error {
@@ -148,7 +165,11 @@ func readJSON(path string, into any) error {
 
 // origins says in what the runs are alike before they train.
 func (r *Report) origins(a, b *run) {
-	switch differ := differing(a.values, b.values); {
+	var differ []string
+	if a.values != nil && b.values != nil { // only checkpoints have them
+		differ = differing(a.values, b.values)
+	}
+	switch {
 	case a.info.Hash == b.info.Hash:
 		r.say("configuration: the same values")
 	case len(differ) > 0:
@@ -221,7 +242,7 @@ func (r *run) shardName(id int32) string {
 // compareDigests finds the first version of a shard that differs.
 func (r *Report) compareDigests(a, b *run) {
 	if len(a.digests) == 0 || len(b.digests) == 0 {
-		r.say("versions: not compared, because %s checksums; with metrics.digests: 1 in both runs each version of each shard is", missing(len(a.digests) == 0, len(b.digests) == 0))
+		r.say("versions: not compared, because %s checksums; with metrics.digests: 1 in both runs each version of each shard is compared", missing(len(a.digests) == 0, len(b.digests) == 0))
 		return
 	}
 	if len(a.summary.Shards) > 0 && len(b.summary.Shards) > 0 && fmt.Sprint(a.summary.Shards) != fmt.Sprint(b.summary.Shards) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -84,9 +85,38 @@ func TestOriginsAndEndsAreCompared(t *testing.T) {
 	if _, err := Compare(t.TempDir(), "x"); err == nil || !strings.Contains(err.Error(), "is not the folder of a run") {
 		t.Errorf("error %v", err)
 	}
-	bad := folder(t, map[string]string{"logs/rank-0000.digests": "1\n"})
-	if _, err := Compare(bad, bad); err == nil || !strings.Contains(err.Error(), "rank-0000.digests: line 1 has 1 fields") {
-		t.Errorf("error %v", err)
+}
+
+// A damaged file is named, and all else is compared. Checksums count up to the first line that no run writes.
+func TestDamagedFilesAreNamedAndLeftOut(t *testing.T) {
+	good := map[string]string{"logs/rank-0000.digests": "1,0,a\n2,0,b\n", "summary.json": `{"parameters_sha256": "x"}`}
+	for name, of := range map[string]struct{ file, text, want string }{
+		"digests":  {"logs/rank-0000.digests", "1,0,a\n1\n2,0,b\n", "rank-0000.digests: line 2 has 1 fields"},
+		"run":      {"run.json", "{", "run.json: unexpected end of JSON input"},
+		"summary":  {"summary.json", "[]", "summary.json: json: cannot unmarshal array"},
+		"manifest": {"checkpoints/000000000001/manifest.json", "{", "DAMAGED, and left out: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := map[string]string{}
+			maps.Copy(bad, good)
+			bad[of.file] = of.text
+			r, text := compare(t, good, bad)
+			if r.Damaged != 1 || r.Differ || r.Compared == 0 || !strings.Contains(text, "DAMAGED, and left out: ") || !strings.Contains(text, of.want) || !strings.Contains(text, "versions: equal") {
+				t.Errorf("%d compared, %d damaged:\n%s", r.Compared, r.Damaged, text)
+			}
+		})
+	}
+}
+
+// The folder of an experiment stands for its newest run.
+func TestAnExperimentStandsForItsNewestRun(t *testing.T) {
+	run := folder(t, map[string]string{"summary.json": `{"parameters_sha256": "x"}`})
+	of := filepath.Dir(run)
+	if err := os.Symlink(filepath.Base(run), filepath.Join(of, "latest")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Compare(of, run); err != nil || r.Compared != 1 || r.Differ {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -60,6 +60,10 @@ func (a *Answer) Text() string {
 	if a.Error > errorMax {
 		fmt.Fprintf(&b, "  NOTE: that is more than %.0f %%: do not trust the rest; a run whose ranks have a core each is fitted better\n", 100*errorMax)
 	}
+	if a.Crowded {
+		b.WriteString("  NOTE: the ranks competed for cores, so their computing times are not those of each alone, and no scheme would be as fast as told\n" +
+			"        here; run with a core for each rank\n")
+	}
 	for _, s := range a.Slow {
 		fmt.Fprintf(&b, "  w%d cost %.0f %% of the time: that much less, if it computed as fast as the median worker\n", s.Worker, 100*s.Cost)
 	}

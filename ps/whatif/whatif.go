@@ -67,6 +67,7 @@ type Answer struct {
 	Candidates []Outcome `json:"candidates"`     // the best first
 	Base       Outcome   `json:"base"`           // the run as it was
 	Refused    []string  `json:"refused,omitempty"`
+	Crowded    bool      `json:"crowded,omitempty"` // the ranks competed for cores: their times are not those of each alone
 }
 
 // Question is what to ask.
