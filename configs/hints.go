@@ -29,6 +29,8 @@ var synonyms = []synonym{
 	{words: []string{"num_epochs", "max_epochs", "n_epochs"}, paths: []string{"train.stop.epochs"}},
 	{words: []string{"iterations", "max_steps", "max_iterations", "max_iter"}, paths: []string{"train.stop.updates"},
 		hint: "write train.stop.updates: the versions of the lead shard; under bsp, each iteration is a version"},
+	{words: []string{"every_iterations", "every_steps", "eval_every", "eval_interval"}, paths: []string{"evaluate.every_epochs", "evaluate.every_samples", "checkpoint.every_updates"},
+		hint: "write evaluate.every_epochs (0.5: twice an epoch) or evaluate.every_samples; for checkpoints checkpoint.every_updates"},
 	{words: []string{"weightdecay", "wd", "l2"}, paths: []string{"train.optimizer.weight_decay"}},
 	{words: []string{"gpu", "gpus"}, paths: []string{"device.kind"}, hint: "write device: {kind: cuda}"},
 	{words: []string{"dataset", "data_set"}, paths: []string{"data.set"}},

@@ -76,12 +76,23 @@ func (t *table) ruleWord(word string) (hint string, ok bool) {
 	return "", false
 }
 
-// withWord shows the section with the word that was given in its place, if a key of it has that value.
+// sectionExamples are sections in whose place users write one value.
+var sectionExamples = map[string]string{
+	"slow":   "slow: {sleep: 30ms} or slow: {factor: 2}",
+	"pause":  "pause: {at: 30s, for: 5s}",
+	"shards": "shards: {parts: 4}",
+	"stop":   "stop: {epochs: 5}",
+}
+
+// withWord shows the section with the word that was given in its place, if a key of it has that value, or an example of it.
 func (t *table) withWord(rel, word string) string {
 	for _, name := range []string{"name", "set", "kind", "push"} {
 		if l := t.byPath[join(rel, name)]; l != nil && slices.Contains(l.values(), word) {
 			return fmt.Sprintf("; write %s: {%s: %s} with the keys that it needs", lastName(join(t.prefix, rel)), name, word)
 		}
+	}
+	if example := sectionExamples[lastName(join(t.prefix, rel))]; example != "" {
+		return "; as in " + example
 	}
 	return ""
 }

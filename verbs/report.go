@@ -134,14 +134,17 @@ func writeReport(out string, doc *reports.Document) error {
 	}
 	f := durable.Below(out)
 	defer f.Close()
-	if err := writePage(f, reportName, doc.Page); err != nil {
-		return err
-	}
 	if err := f.Make(reportParts, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w; choose another folder with --out", err)
 	}
 	parts := f.In(reportParts)
 	defer parts.Close()
+	if err := claimParts(parts); err != nil {
+		return err
+	}
+	if err := writePage(f, reportName, doc.Page); err != nil {
+		return err
+	}
 	for _, figure := range doc.Figures {
 		png, err := figure.PNG()
 		if err == nil {
@@ -157,6 +160,24 @@ func writeReport(out string, doc *reports.Document) error {
 		}
 	}
 	return nil
+}
+
+// partsMark is the file that says of a folder of figures and tables that it is ours: the next report replaces what is in it.
+const partsMark = "made-by-fluentps-report.txt"
+
+// claimParts takes a folder for figures and tables: an empty one, or one that an earlier report made.
+func claimParts(parts *durable.Folder) error {
+	if _, err := parts.Lstat(partsMark); err == nil {
+		return nil
+	}
+	all, err := parts.List()
+	if err != nil {
+		return fmt.Errorf("%w; choose another folder with --out", err)
+	}
+	if len(all) > 0 {
+		return fmt.Errorf("%s exists, and its files were not written by fluentps; move it away, or choose another folder with --out", parts.Path(""))
+	}
+	return parts.Write(partsMark, []byte("fluentps report made the figures and tables of this folder, and replaces them.\n"))
 }
 
 // writePage writes a page of ours. It replaces only such a page.

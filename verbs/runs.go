@@ -75,7 +75,7 @@ func runsVerb(c *cli.Context) error {
 	f := durable.Below(dir)
 	defer f.Close()
 	if err := writePage(f, indexName, page); err != nil {
-		return fmt.Errorf("runs: %w; --no-index writes no page", err)
+		return usagef("runs: %v; --no-index writes no page", err)
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "Page: %s\n", foreign.Text(filepath.Join(dir, indexName)))
 	return err

@@ -165,7 +165,7 @@ func (r *Run) alignClocks(reports []report) []timeline.Clock {
 
 // joinTimelines writes the chunks of all ranks to one file.
 func (r *Run) joinTimelines(own *timeline.Chunked) (writeErr, err error) {
-	draft, writeErr := r.Folder.Draft(timeline.NameFrom(r.Timeline.Start))
+	draft, writeErr := r.Folder.Draft(timeline.FreeName(r.Folder.Folder, r.Timeline.Start))
 	write := func(b []byte) {
 		if writeErr == nil {
 			_, writeErr = draft.Write(b)

@@ -115,9 +115,12 @@ func different(groups []*Group, names []string) bool {
 	return true
 }
 
-// commonPrefix is the length of the beginning up to a '-' or '_' that all names share and need not show.
+// namesMin is the length of names that are long enough to be worth cutting.
+const namesMin = 24
+
+// commonPrefix is the length of the beginning up to a '-' or '_' that all names share and need not show, if one of them is long.
 func commonPrefix(names []string) int {
-	if len(names) < 2 {
+	if len(names) < 2 || !slices.ContainsFunc(names, func(name string) bool { return len(name) >= namesMin }) {
 		return 0
 	}
 	n := len(names[0])

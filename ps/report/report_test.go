@@ -114,8 +114,13 @@ func TestGroups(t *testing.T) {
 		t.Fatalf("%d groups", len(groups))
 	}
 	groups = Groups(runs[:3])
-	if groups[0].Label != "bsp" || groups[1].Label != "asp" {
+	if groups[0].Label != "x-bsp" || groups[1].Label != "x-asp" {
 		t.Errorf("labels %q, %q", groups[0].Label, groups[1].Label)
+	}
+	const long = "an-experiment-of-november-"
+	groups = Groups([]*Run{made(long+"bsp", "bsp", 1, 1, 0.5), made(long+"asp", "asp", 1, 2, 0.5)})
+	if groups[0].Label != "bsp" || groups[1].Label != "asp" {
+		t.Errorf("labels of long names: %q, %q", groups[0].Label, groups[1].Label)
 	}
 	same := []*Run{made("a", "bsp", 1, 1, 0.5), made("a", "asp", 1, 2, 0.5)}
 	groups = Groups(same)

@@ -98,6 +98,19 @@ func TestTimelineOfAResumedRun(t *testing.T) {
 			t.Errorf("from %d: %v", start, err)
 		}
 	}
+	// A run that begins once more at that checkpoint overwrites no timeline.
+	kept, err := os.ReadFile(filepath.Join(dir, timeline.NameFrom(20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	timelineOf(t, dir, 20, filepath.Join(dir, "checkpoints", "000000000001"), "train.stop={updates: 40}")
+	now, err := os.ReadFile(filepath.Join(dir, timeline.NameFrom(20)))
+	if err != nil || !bytes.Equal(kept, now) {
+		t.Errorf("the timeline of the earlier part was overwritten: %v", err)
+	}
+	if trace, err := timelinetest.Read(filepath.Join(dir, "trace-from-20-2.json.gz")); err != nil || trace.Processes[4] == "" {
+		t.Error(err)
+	}
 }
 
 // wrongClock is a transport whose clock may be wrong by a second.

@@ -191,8 +191,18 @@ func TestDamageHidesNothingElse(t *testing.T) {
 		t.Errorf("checkpoints that are a file:\n%s", text)
 	}
 	put("summary.json", `{"finished": "o`)
-	if text := show(); !strings.Contains(text, "its summary cannot be read") || strings.Contains(text, "killed") || !strings.Contains(text, "1 rank has not told of") {
+	if text := show(); !strings.Contains(text, "its summary cannot be read") || strings.Contains(text, "killed") || !strings.Contains(text, "1 rank has told nothing of itself") {
 		t.Errorf("a summary that was cut off:\n%s", text)
+	}
+	if err := os.Remove(filepath.Join(dir, "summary.json")); err != nil {
+		t.Fatal(err)
+	}
+	if text := show(); !strings.Contains(text, "no rank has written for") {
+		t.Errorf("a rank that was killed:\n%s", text)
+	}
+	put("logs/rank-0001.state", `{"rank": 1, "phase": "has ended", "role": "w0"}`)
+	if text := show(); !strings.Contains(text, "over without a summary: all ranks have ended, so rank 0 could not write it") || strings.Contains(text, "killed") {
+		t.Errorf("no summary although all ranks have ended:\n%s", text)
 	}
 }
 

@@ -60,7 +60,7 @@ func (r *Run) Text(all bool) string {
 		fmt.Fprintf(&b, "\n%s\n", text)
 	}
 	if missing := r.Size - len(r.Ranks) - r.unread; missing > 0 && r.Ended == "" {
-		fmt.Fprintf(&b, "%s not told of themselves: they have not started, or their hosts do not share this file system\n", haveRanks(missing))
+		fmt.Fprintf(&b, "%s: not started, or on hosts that do not share this file system\n", silentRanks(missing))
 	}
 	for _, text := range r.Damaged {
 		fmt.Fprintf(&b, "WARNING: not readable: %s\n", oneLine(text))
@@ -73,11 +73,11 @@ func oneLine(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(foreign.Visible(text))
 }
 
-func haveRanks(n int) string {
+func silentRanks(n int) string {
 	if n == 1 {
-		return "1 rank has"
+		return "1 rank has told nothing of itself"
 	}
-	return fmt.Sprintf("%d ranks have", n)
+	return fmt.Sprintf("%d ranks have told nothing of themselves", n)
 }
 
 func (r *Run) head(b *strings.Builder) {
@@ -97,6 +97,8 @@ func (r *Run) head(b *strings.Builder) {
 		b.WriteString("its summary cannot be read, so how it ended is not known\n")
 	case len(r.Ranks) == 0:
 		b.WriteString("no rank has told of itself yet\n")
+	case !slices.ContainsFunc(r.Ranks, func(rank Rank) bool { return rank.Phase != Ended }) && len(r.Ranks) == r.Size:
+		b.WriteString("over without a summary: all ranks have ended, so rank 0 could not write it; the log of rank 0 tells why\n")
 	case r.IsOver():
 		fmt.Fprintf(b, "over without a summary: no rank has written for %s; it was killed, or its hosts are gone; resume it with fluentps run --resume\n", age(r.Now.Sub(r.newest())))
 	default:

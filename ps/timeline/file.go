@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"fluentps/ps/durable"
@@ -29,6 +30,17 @@ func NameFrom(start int64) string {
 	return fmt.Sprintf("trace-from-%d.json.gz", start)
 }
 
+// FreeName is NameFrom for one more part of a run that begins there: a run that is killed twice after one checkpoint has two.
+func FreeName(run *durable.Folder, start int64) string {
+	first := NameFrom(start)
+	for name, n := first, 2; ; n++ {
+		if _, err := run.Lstat(name); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("%s-%d.json.gz", strings.TrimSuffix(first, ".json.gz"), n)
+	}
+}
+
 // PartName is the name of a rank's part in Folder. A run that resumes keeps the parts of the run before.
 func PartName(start int64, rank int) string {
 	return fmt.Sprintf("from-%d-rank-%04d.json.gz", start, rank)
@@ -46,9 +58,9 @@ type Part struct {
 	text  []byte
 	zip   zipper
 	stop  chan struct{}
-	ended chan error
+	ended chan error // the first error of writing and closing, once
 
-	started bool // the goroutine runs, or has ended
+	started bool // the goroutine runs, or has ended; the file is its own
 }
 
 // OpenPart makes the file.
@@ -85,7 +97,7 @@ func (r *Recording) EndPart() error {
 		return nil
 	}
 	r.Part = nil
-	return p.close()
+	return p.close(closeWait)
 }
 
 // start writes new spans now and then, on a goroutine that defers guard, until close.
@@ -98,11 +110,11 @@ func (p *Part) start(guard func()) {
 		for {
 			select {
 			case <-p.stop:
-				p.ended <- p.flush()
+				p.ended <- errors.Join(p.flush(), p.file.Close())
 				return
 			case <-tick.C:
 				if err := p.flush(); err != nil {
-					p.ended <- err
+					p.ended <- errors.Join(err, p.file.Close())
 					return
 				}
 			}
@@ -127,13 +139,21 @@ func (p *Part) flush() error {
 	}
 }
 
+// closeWait is how long the end of a run waits for the file system to take the last spans. Rank 0 gets them in another way.
+const closeWait = 10 * time.Second
+
 // close ends the goroutine and the file. It returns the first error of a write.
-func (p *Part) close() (err error) {
-	if p.started {
-		close(p.stop)
-		err = <-p.ended
+func (p *Part) close(wait time.Duration) error {
+	if !p.started {
+		return p.file.Close()
 	}
-	return errors.Join(err, p.file.Close())
+	close(p.stop)
+	select {
+	case err := <-p.ended:
+		return err
+	case <-time.After(wait):
+		return fmt.Errorf("timeline: the file system has not written %s within %v", p.file.Name(), wait)
+	}
 }
 
 // zipper makes gzip members, and keeps its memory.
@@ -243,7 +263,7 @@ func Join(run *durable.Folder, name string) error {
 		}
 	}
 	for start, names := range parts {
-		err := run.Replace(NameFrom(start), func(file *os.File) error { return joinParts(file, in, name, names) })
+		err := run.Replace(FreeName(run, start), func(file *os.File) error { return joinParts(file, in, name, names) })
 		for _, part := range names {
 			if err == nil {
 				err = in.Remove(part)
@@ -275,6 +295,12 @@ func joinParts(to io.Writer, in *durable.Folder, name string, parts []string) er
 	return err
 }
 
+// Limits of a part that is read. A rank has a limited number of spans, so no run writes a longer one, but a file may be damaged on purpose.
+const (
+	partMax     = 4 << 30
+	partLineMax = 1 << 20
+)
+
 // appendPart appends the whole lines of a part. A part may have a torn end.
 func appendPart(to io.Writer, in *durable.Folder, part string) error {
 	file, err := in.Open(part)
@@ -286,10 +312,10 @@ func appendPart(to io.Writer, in *durable.Folder, part string) error {
 	if err != nil { // not even its first lines were written
 		return nil
 	}
-	lines := bufio.NewReader(text)
+	lines := bufio.NewReaderSize(io.LimitReader(text, partMax), partLineMax)
 	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
+		line, err := lines.ReadSlice('\n')
+		if err != nil { // the end, a torn member, or what no run writes
 			return nil
 		}
 		line[0] = ',' // of the first line: a bracket

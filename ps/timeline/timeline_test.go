@@ -248,7 +248,7 @@ func TestPartsOpenAtAnyTime(t *testing.T) {
 		t.Errorf("%d spans, want %d", spans, want)
 	}
 	for k, p := range parts {
-		if err := p.close(); err != nil {
+		if err := p.close(closeWait); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, Folder, PartName(0, k))

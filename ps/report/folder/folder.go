@@ -206,14 +206,25 @@ var columns = map[string]func(*report.Row) *float64{
 	metrics.BlockedShare.String():  func(r *report.Row) *float64 { return &r.Blocked },
 }
 
-// records reads metrics.jsonl, or metrics.csv if the run wrote only that.
+// records reads metrics.jsonl, or metrics.csv if the run wrote only that, or if more of it is whole.
 func (in *reader) records() {
+	known := len(in.run.Damage)
 	if data := in.file("metrics.jsonl", recordsMax, ""); data != nil {
 		in.jsonl(data)
-		return
+		if len(in.run.Damage) == known {
+			return
+		}
 	}
+	rows := in.run.Rows
+	in.run.Rows = nil
 	if data := in.file("metrics.csv", recordsMax, ""); data != nil {
 		in.csv(data)
+	}
+	switch {
+	case len(in.run.Rows) <= len(rows):
+		in.run.Rows = rows
+	case len(in.run.Damage) > known:
+		in.damage("its records were taken from metrics.csv")
 	}
 }
 

@@ -67,8 +67,11 @@ func TestDamage(t *testing.T) {
 		"bad summary":    {map[string]string{"summary.json": "{"}, []string{"summary.json is damaged"}, 0, 0},
 		"failed":         {map[string]string{"summary.json": `{"finished":"stalled\u001b[2J"}`}, []string{`the run did not finish: "stalled\x1b[2J"`}, 0, 0},
 		"csv":            {map[string]string{"metrics.csv": "at_s,train/loss\n1,0.5\n2,NaN\n3,0.", "run.json": "{}"}, []string{"metrics.csv: damaged lines were left out: 1"}, 2, 0},
-		"bad yaml":       {map[string]string{"run.json": "{}", "resolved.yaml": "a: [\n"}, []string{"resolved.yaml is damaged"}, 0, 0},
-		"histograms":     {map[string]string{"run.json": "{}", "histograms.csv": "shard,what,value,count\n0,staleness,-1,5\n0,staleness,1\n"}, []string{"histograms.csv: damaged lines were left out: 2"}, 0, 0},
+		"both": {map[string]string{"metrics.jsonl": `{"at_s":1}` + "\n{\n{\n", "metrics.csv": "at_s,train/loss\n1,0.5\n2,0.25\n", "run.json": "{}"},
+			[]string{"metrics.jsonl: damaged lines were left out: 2", "its records were taken from metrics.csv"}, 2, 0},
+		"both damaged": {map[string]string{"metrics.jsonl": `{"at_s":1}` + "\n{\n", "metrics.csv": "at_s,train/loss\n1,", "run.json": "{}"}, []string{"metrics.jsonl: damaged", "metrics.csv: damaged"}, 1, 0},
+		"bad yaml":     {map[string]string{"run.json": "{}", "resolved.yaml": "a: [\n"}, []string{"resolved.yaml is damaged"}, 0, 0},
+		"histograms":   {map[string]string{"run.json": "{}", "histograms.csv": "shard,what,value,count\n0,staleness,-1,5\n0,staleness,1\n"}, []string{"histograms.csv: damaged lines were left out: 2"}, 0, 0},
 	} {
 		run, err := Read(runOf(t, c.files))
 		if err != nil {
