@@ -33,6 +33,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // does not answer does not stop the training. Note and Close belong to the goroutine that drives the server.
 type Log struct {
 	every int64
+	room  int // bytes of lines that may wait
 	file  io.WriteCloser
 	stop  chan struct{}
 	ended chan error // the first error of a write, once
@@ -53,7 +54,7 @@ const (
 
 // New returns a Log of every so many versions. Its goroutine defers guard.
 func New(file io.WriteCloser, every int64, guard func()) *Log {
-	l := &Log{every: every, file: file, stop: make(chan struct{}), ended: make(chan error, 1)}
+	l := &Log{every: every, room: pendingMax, file: file, stop: make(chan struct{}), ended: make(chan error, 1)}
 	go func() {
 		defer guard()
 		l.ended <- l.write()
@@ -91,7 +92,7 @@ func (l *Log) Note(version int64, shard int32, values []float32) {
 	sum := crc32.Checksum(asBytes(values), castagnoli)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.pending)+lineMax > pendingMax {
+	if len(l.pending)+lineMax > l.room {
 		l.lost++
 		return
 	}
