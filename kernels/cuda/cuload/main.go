@@ -6,6 +6,10 @@
 // writes DIR/include/cuda.h and DIR/libcuda.a. The header is the one that package gorgonia.org/cu carries for its own
 // generators. It is preprocessed and lacks the macros of the original; cuload restores them. Without the macros that add
 // version suffixes to names, the calls would be those of CUDA 3, with sizes of 32 bits.
+//
+// The library's functions have names of their own, and the header maps CUDA's names to them: fluentps_cuMemAlloc_v2. A Go
+// program exports its symbols. If these had CUDA's names, the driver's callers in other libraries, such as an MPI that is
+// built with CUDA, would find ours instead of the driver's.
 package main
 
 import (
@@ -109,9 +113,13 @@ func output(name string, args ...string) (string, error) {
 // firstDeclaration is the first of the driver's own declarations. The declarations before it belong to the C library.
 const firstDeclaration = "typedef uint32_t cuuint32_t;"
 
-var versioned = regexp.MustCompile(`^(\w+)_v\d+$`)
+var versioned = regexp.MustCompile(`_v\d+$`)
 
-// header returns the module's header with the includes and macros that it lacks. It fails if the header is unknown.
+// prefix begins the names of the library's functions.
+const prefix = "fluentps_"
+
+// header returns the module's header with the includes and macros that it lacks, and with the names of the library's
+// functions. With CULOAD_NAMES_OF_CUDA defined it has CUDA's own names, as a driver needs them. It fails if the source is unknown.
 func header(source []byte, names []string) ([]byte, error) {
 	at := bytes.Index(source, []byte(firstDeclaration))
 	if at < 0 {
@@ -119,11 +127,17 @@ func header(source []byte, names []string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.WriteString("#pragma once\n#include <stddef.h>\n#include <stdint.h>\n#include <stdlib.h>\n")
+	b.WriteString("#ifdef CULOAD_NAMES_OF_CUDA\n")
 	for _, name := range names {
-		if m := versioned.FindStringSubmatch(name); m != nil {
-			fmt.Fprintf(&b, "#define %s %s\n", m[1], name)
+		if versioned.MatchString(name) {
+			fmt.Fprintf(&b, "#define %s %s\n", versioned.ReplaceAllString(name, ""), name)
 		}
 	}
+	b.WriteString("#else\n")
+	for _, name := range append([]string{"cuInit"}, names...) {
+		fmt.Fprintf(&b, "#define %s %s%s\n", versioned.ReplaceAllString(name, ""), prefix, name)
+	}
+	b.WriteString("#endif\n")
 	// Two flags are macros in the original, so the preprocessed header lacks them.
 	b.WriteString("#define CU_TRSF_READ_AS_INTEGER 1\n#define CU_TRSF_NORMALIZED_COORDINATES 2\n")
 	b.WriteString("#ifdef __cplusplus\nextern \"C\" {\n#endif\n")
@@ -137,7 +151,7 @@ func jumps(names []string) []byte {
 	var b bytes.Buffer
 	b.WriteString("\t.text\n")
 	for i, name := range names {
-		fmt.Fprintf(&b, "\t.globl %[1]s\n\t.type %[1]s, @function\n%[1]s:\n\tjmp *cuload_table+%[2]d(%%rip)\n", name, 8*i)
+		fmt.Fprintf(&b, "\t.globl %[1]s\n\t.hidden %[1]s\n\t.type %[1]s, @function\n%[1]s:\n\tjmp *cuload_table+%[2]d(%%rip)\n", prefix+name, 8*i)
 	}
 	b.WriteString("\t.data\n\t.balign 8\n\t.globl cuload_table\n\t.hidden cuload_table\ncuload_table:\n")
 	for range names {

@@ -26,12 +26,13 @@ func TestHeaderPutsVersionsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := string(text)
-	for _, want := range []string{"#define cuMemAlloc cuMemAlloc_v2\n", "#define cuTexRefSetAddress2D cuTexRefSetAddress2D_v3\n", firstDeclaration + "\nint cuMemAlloc(void);\n"} {
+	for _, want := range []string{"#define cuMemAlloc cuMemAlloc_v2\n", "#define cuTexRefSetAddress2D cuTexRefSetAddress2D_v3\n",
+		"#define cuMemAlloc fluentps_cuMemAlloc_v2\n", "#define cuCtxGetDevice fluentps_cuCtxGetDevice\n", "#define cuInit fluentps_cuInit\n", firstDeclaration + "\nint cuMemAlloc(void);\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the header lacks %q:\n%s", want, got)
 		}
 	}
-	if strings.Contains(got, "gone") || strings.Contains(got, "define cuCtxGetDevice") {
+	if strings.Contains(got, "gone") || strings.Contains(got, "define cuCtxGetDevice cuCtxGetDevice") {
 		t.Errorf("the header has declarations that it must not have:\n%s", got)
 	}
 	if _, err := header([]byte("another header"), nil); err == nil || !strings.Contains(err.Error(), "v0.9.6") {
@@ -57,7 +58,11 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(strings.Fields(names), "cuInit", "cuload_open") {
+	defined := []string{"fluentps_cuInit", "cuload_open"}
+	for _, name := range strings.Fields(names) {
+		defined = append(defined, prefix+name)
+	}
+	for _, name := range defined {
 		if n := len(regexp.MustCompile(` T `+name+`\n`).FindAllString(symbols, -1)); n != 1 {
 			t.Errorf("%s is defined %d times", name, n)
 		}

@@ -2,6 +2,7 @@
 #ifndef FLUENTPS_CUEMU_STATE_H
 #define FLUENTPS_CUEMU_STATE_H
 
+#define CULOAD_NAMES_OF_CUDA // this is the driver: it has CUDA's names, and not those of our loader
 #include <cuda.h>
 
 #include <deque>

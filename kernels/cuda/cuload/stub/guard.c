@@ -31,9 +31,9 @@ SAME(sizeof(CUDA_MEMCPY2D), 128);
 SAME(sizeof(CUDA_MEMCPY3D), 200);
 SAME(sizeof(CUDA_KERNEL_NODE_PARAMS), 56);
 
-/* The header must map names to those with a version suffix: the names without one take sizes of 32 bits. */
+/* The header must map names to the library's, with CUDA's version suffix: the names without one take sizes of 32 bits. */
 #define TEXT(name) #name
 #define NAME(name) TEXT(name)
-_Static_assert(sizeof NAME(cuMemAlloc) == sizeof "cuMemAlloc_v2", "cuMemAlloc is not cuMemAlloc_v2");
-_Static_assert(sizeof NAME(cuMemcpyHtoDAsync) == sizeof "cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync is not cuMemcpyHtoDAsync_v2");
-_Static_assert(sizeof NAME(cuTexRefSetAddress2D) == sizeof "cuTexRefSetAddress2D_v3", "cuTexRefSetAddress2D is not cuTexRefSetAddress2D_v3");
+_Static_assert(sizeof NAME(cuMemAlloc) == sizeof "fluentps_cuMemAlloc_v2", "cuMemAlloc is not cuMemAlloc_v2");
+_Static_assert(sizeof NAME(cuMemcpyHtoDAsync) == sizeof "fluentps_cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync is not cuMemcpyHtoDAsync_v2");
+_Static_assert(sizeof NAME(cuTexRefSetAddress2D) == sizeof "fluentps_cuTexRefSetAddress2D_v3", "cuTexRefSetAddress2D is not cuTexRefSetAddress2D_v3");

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#pragma GCC visibility push(hidden)
+
 /* Generated from names.txt beside the jumps: one slot for each name. */
 extern void *cuload_table[];
 extern const char *const cuload_names[];
@@ -15,7 +17,8 @@ int cuload_closed(void) { return NOT_INITIALIZED; }
 /* Replaces a function that an old driver does not have. */
 static int absent(void) { return NOT_SUPPORTED; }
 
-int cuInit(unsigned flags)
+/* cuInit of the header that cuload makes. */
+int fluentps_cuInit(unsigned flags)
 {
 	(void)flags;
 	return 0;
@@ -27,7 +30,7 @@ const char *cuload_error(void) { return message; }
 
 int cuload_open(const char *path)
 {
-	/* Local: the driver's symbols must not replace ours, and our cuInit must not replace the driver's. */
+	/* Local: only calls through the table are meant for this library. */
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		snprintf(message, sizeof message, "%s", dlerror());
@@ -49,3 +52,5 @@ int cuload_open(const char *path)
 	}
 	return 0;
 }
+
+#pragma GCC visibility pop

@@ -3,6 +3,9 @@
 #ifndef FLUENTPS_CULOAD_H
 #define FLUENTPS_CULOAD_H
 
+/* Other libraries must not see these functions. */
+#pragma GCC visibility push(hidden)
+
 /* Codes of cuload_open beside CUDA's own, which are not negative. */
 enum { CULOAD_NO_LIBRARY = -1, CULOAD_NO_INIT = -2 };
 
@@ -13,5 +16,7 @@ int cuload_open(const char *path);
 
 /* The system's message if the library could not be opened. */
 const char *cuload_error(void);
+
+#pragma GCC visibility pop
 
 #endif
