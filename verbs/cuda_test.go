@@ -37,6 +37,7 @@ train:
 type trainedRun struct {
 	code     int
 	out, err string
+	logs     string // of all ranks
 	summary  metrics.Summary
 	runJSON  string
 }
@@ -68,6 +69,17 @@ func trainRanks(t *testing.T, ranks int, set ...string) trainedRun {
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, "out", "run.json")); err == nil {
 		run.runJSON = string(data)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "out", "logs", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range logs {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.logs += string(data)
 	}
 	return run
 }
@@ -278,5 +290,24 @@ func TestAGPUThatFails(t *testing.T) {
 		if strings.Contains(text, "bug in fluentps") {
 			t.Errorf("%s is called a bug:\n%s", c.fail, text)
 		}
+	}
+}
+
+// A cuBLAS that does not start ends no run: the worker goes on with our kernels, and the log says why.
+func TestARunGoesOnWithoutACuBLASThatDoesNotStart(t *testing.T) {
+	emulatedOnly(t)
+	t.Setenv("CUEMU_FAIL", "cublasCreate:1")
+	run := trainLocally(t, "device.kind=cuda")
+	if run.code != 0 {
+		t.Fatalf("code %d:\n%s", run.code, run.err)
+	}
+	if want := `"why":"libcublas.so.12 does not start: cublasCreate returns status 1`; !strings.Contains(run.logs, want) {
+		t.Errorf("the log has no %q:\n%s", want, run.logs)
+	}
+	if want := ": products are computed by our own kernels, because libcublas.so.12 does not start: cublasCreate returns status 1"; !strings.Contains(run.out+run.err, want) {
+		t.Errorf("there is no warning %q:\n%s%s", want, run.out, run.err)
+	}
+	if n := strings.Count(run.runJSON, "gemm own)"); n != 1 {
+		t.Errorf("%d workers use our own kernels, want the one whose cuBLAS failed:\n%s", n, run.runJSON)
 	}
 }

@@ -37,7 +37,11 @@ func newUnit(c configs.Device, local int) (ps.Unit, error) {
 	if lacks := (*cuda.Unusable)(nil); errors.As(err, &lacks) {
 		return ps.Unit{}, noGPU(err)
 	}
-	return ps.Unit{Device: device, ID: gpu.UUID}, err
+	unit := ps.Unit{Device: device, ID: gpu.UUID}
+	if d, ok := device.(interface{ PassedOver() string }); ok {
+		unit.Note = d.PassedOver()
+	}
+	return unit, err
 }
 
 // newCPU opens the processor of this host, with the kernels that it can run.

@@ -20,6 +20,7 @@ package cuda
 //
 // enum { NO_LIBRARY = -1, NO_FUNCTION = -2 };
 //
+// // cublas_open opens a library and makes a handle. A library that fails stays loaded: CUDA's may have threads by then.
 // static int cublas_open(struct cublas *b, const char *path)
 // {
 // 	b->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -35,7 +36,10 @@ package cuda
 // 		if (!*calls[i].to)
 // 			return NO_FUNCTION;
 // 	}
-// 	return b->create(&b->handle);
+// 	int r = b->create(&b->handle);
+// 	if (r)
+// 		b->handle = NULL;
+// 	return r;
 // }
 //
 // // cublas_use sets one stream and one workspace, so that equal products give equal bits.
@@ -47,7 +51,9 @@ package cuda
 // 	return r ? r : b->set_math_mode(b->handle, math);
 // }
 //
-// static int cublas_destroy(struct cublas *b) { return b->destroy(b->handle); }
+// static int cublas_destroy(struct cublas *b) { return b->handle ? b->destroy(b->handle) : 0; }
+//
+// static const char *last_error(void) { return dlerror(); }
 //
 // static int cublas_sgemm(struct cublas *b, int ta, int tb, int m, int n, int k, size_t x, int ldx, size_t y, int ldy, float beta, size_t c, int ldc)
 // {
@@ -59,6 +65,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -84,57 +91,80 @@ const (
 
 var errNoBLAS = errors.New("found none of libcublas.so.13, libcublas.so.12 and libcublas.so.11 (LD_LIBRARY_PATH can say where they are)")
 
-// openBLAS opens cuBLAS for the stream of kernels if the options ask for it. A missing library is no error with Auto.
+// openBLAS starts the newest cuBLAS that works, for the stream of kernels, if the options ask for one. A cuBLAS that is found may not start: 13 does
+// not with a driver of CUDA 12. Then an older one takes its place, and with Auto our kernels. Those that did not start are kept, for PassedOver.
 func (d *device) openBLAS() error {
 	if d.options.Gemm != CuBLAS && d.options.Gemm != Auto {
 		return nil
 	}
-	b := &blas{calls: (*C.struct_cublas)(C.calloc(1, C.sizeof_struct_cublas))}
-	status := C.int(C.NO_LIBRARY)
 	for _, version := range []string{"13", "12", "11"} {
-		path := C.CString("libcublas.so." + version)
-		status = C.cublas_open(b.calls, path)
-		C.free(unsafe.Pointer(path))
-		if status != C.NO_LIBRARY {
-			b.version = version
-			break
-		}
-	}
-	if status != 0 {
-		C.free(unsafe.Pointer(b.calls))
-		switch {
-		case status == C.NO_LIBRARY && d.options.Gemm == Auto:
+		b, err := d.startBLAS(version)
+		if err == nil {
+			d.blas = b
 			return nil
-		case status == C.NO_LIBRARY:
-			return &Unusable{errNoBLAS.Error()}
-		default:
-			return d.blasError(status, "start cuBLAS "+b.version)
+		}
+		if !errors.Is(err, errNoBLAS) {
+			d.passedOver = append(d.passedOver, fmt.Sprintf("libcublas.so.%s does not start: %v", version, err))
 		}
 	}
-	d.blas = b
-	p, err := d.alloc(workspaceBytes / elemBytes)
-	if err != nil {
-		return err
+	switch {
+	case d.options.Gemm == Auto:
+		return nil
+	case len(d.passedOver) == 0:
+		return &Unusable{errNoBLAS.Error()}
 	}
-	b.memory = p
+	return d.fail(errors.New(d.PassedOver()), "start cuBLAS")
+}
+
+// PassedOver says which libraries this device found but cannot use, and why; "" if there are none.
+func (d *device) PassedOver() string { return strings.Join(d.passedOver, "; ") }
+
+// startBLAS returns errNoBLAS if this version of cuBLAS is not there.
+func (d *device) startBLAS(version string) (started *blas, err error) {
+	b := &blas{calls: (*C.struct_cublas)(C.calloc(1, C.sizeof_struct_cublas)), version: version}
+	defer func() {
+		if err != nil { // the caller gets the first error
+			b.close(func(error, string) {})
+		}
+	}()
+	name := "libcublas.so." + version
+	path := C.CString(name)
+	defer C.free(unsafe.Pointer(path))
+	switch status := C.cublas_open(b.calls, path); status {
+	case 0:
+	case C.NO_LIBRARY:
+		text := C.GoString(C.last_error())
+		if strings.HasPrefix(text, name+": cannot open shared object file: No such file") {
+			return nil, errNoBLAS
+		}
+		return nil, errors.New(text) // the file is damaged, or needs another library
+	case C.NO_FUNCTION:
+		return nil, errors.New(C.GoString(C.last_error()))
+	default:
+		return nil, fmt.Errorf("cublasCreate returns status %d, as with a driver that is older than the library", int(status))
+	}
+	if b.memory, err = d.alloc(workspaceBytes / elemBytes); err != nil {
+		return nil, err
+	}
 	math := C.int(blasFloat32)
 	if d.options.Math == TF32 {
 		math = blasTF32
 	}
 	stream := unsafe.Pointer(d.compute.C())
-	return d.blasError(C.cublas_use(b.calls, stream, C.size_t(p), workspaceBytes, math), "set cuBLAS up")
+	if status := C.cublas_use(b.calls, stream, C.size_t(b.memory), workspaceBytes, math); status != 0 {
+		return nil, fmt.Errorf("cuBLAS returns status %d when it is set up", int(status))
+	}
+	return b, nil
 }
 
-func (d *device) closeBLAS(check func(error, string)) {
-	if d.blas == nil {
-		return
-	}
-	if status := C.cublas_destroy(d.blas.calls); status != 0 {
+// close releases what startBLAS has made.
+func (b *blas) close(check func(error, string)) {
+	if status := C.cublas_destroy(b.calls); status != 0 {
 		check(fmt.Errorf("cuBLAS status %d", int(status)), "cuBLAS")
 	}
-	C.free(unsafe.Pointer(d.blas.calls))
-	if d.blas.memory != 0 {
-		check(cu.MemFree(d.blas.memory), "the workspace of cuBLAS")
+	C.free(unsafe.Pointer(b.calls))
+	if b.memory != 0 {
+		check(cu.MemFree(b.memory), "the workspace of cuBLAS")
 	}
 }
 

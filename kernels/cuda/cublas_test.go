@@ -96,16 +96,73 @@ func TestWithoutCuBLAS(t *testing.T) {
 	}
 }
 
+// A cuBLAS that is there may not start. The next older one takes its place, then our kernels; with cublas, all reasons are the error.
+func TestACuBLASThatDoesNotStart(t *testing.T) {
+	if os.Getenv("FLUENTPS_TEST_CUDA") == "message" {
+		gpus, err := GPUs()
+		must(t, err)
+		d, err := New(gpus[0], Options{Gemm: os.Getenv("FLUENTPS_TEST_GEMM")})
+		if err != nil {
+			fmt.Printf("error: %v\n", err)
+			return
+		}
+		must(t, work(d))
+		gpu := d.(*device)
+		fmt.Printf("gemm: %s; passed over: %s; weak: %s\n", gpu.gemm(), gpu.PassedOver(), gpu.Weak())
+		must(t, d.Close())
+		return
+	}
+	if !onlyEmulated {
+		t.Skip("needs the emulated driver")
+	}
+	const status = "does not start: cublasCreate returns status 1, as with a driver that is older than the library"
+	const weak = "weak: products are computed by our own kernels, because "
+	driver := filepath.Join(strings.Split(os.Getenv("LD_LIBRARY_PATH"), ":")[0], library)
+	for _, c := range []struct {
+		gemm, libraries, fail string // libraries: of these versions, "-" behind one that is no library
+		want                  []string
+	}{
+		{Auto, "13 12", "cublasCreate:1", []string{"gemm: cublas 12; passed over: libcublas.so.13 " + status + "; weak: \n"}},
+		{CuBLAS, "13 12", "cublasCreate:1", []string{"gemm: cublas 12; passed over: libcublas.so.13 " + status + "; weak: \n"}},
+		{Auto, "13- 12- 11", "", []string{"gemm: cublas 11; passed over: libcublas.so.13 does not start: ", "libcublas.so.12: ", "file too short; weak: \n"}},
+		{Auto, "13", "cublasCreate:1", []string{"gemm: own; passed over: libcublas.so.13 " + status + "; " + weak + "libcublas.so.13 " + status + "; let LD_LIBRARY_PATH"}},
+		{Auto, "12", "cublasSetWorkspace:1", []string{"gemm: own; passed over: libcublas.so.12 does not start: cuBLAS returns status 7 when it is set up; " + weak}},
+		{Auto, "", "", []string{"gemm: own; passed over: ; weak: \n"}},
+		{Auto, "13-", "", []string{"gemm: own; ", "libcublas.so.13: file too short; " + weak}},
+		{CuBLAS, "13", "cublasCreate:1", []string{"error: GPU 0 (Emulated GPU 0) on ", ": start cuBLAS: libcublas.so.13 " + status + "\n"}},
+	} {
+		dir := t.TempDir()
+		must(t, os.Symlink(driver, filepath.Join(dir, library)))
+		for _, version := range strings.Fields(c.libraries) {
+			version, broken := strings.CutSuffix(version, "-")
+			file := filepath.Join(dir, "libcublas.so."+version)
+			if broken {
+				must(t, os.WriteFile(file, nil, 0o644))
+			} else {
+				must(t, os.Symlink(driver, file))
+			}
+		}
+		self := exec.Command(os.Args[0], "-test.run=^TestACuBLASThatDoesNotStart$")
+		self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", "FLUENTPS_TEST_GEMM="+c.gemm, "LD_LIBRARY_PATH="+dir, "CUEMU_FAIL="+c.fail)
+		out, err := self.CombinedOutput()
+		for _, want := range c.want {
+			if err != nil || !strings.Contains(string(out), want) {
+				t.Errorf("%s, libraries %q, failure %q: error %v, the output has no %q:\n%s", c.gemm, c.libraries, c.fail, err, want, out)
+			}
+		}
+	}
+}
+
 func TestFailuresOfCuBLAS(t *testing.T) {
 	if !onlyEmulated {
 		t.Skip("needs the emulated driver")
 	}
-	for _, c := range []struct{ fail, want string }{
-		{"cublasCreate:1", "start cuBLAS 12: cuBLAS status 1"},
-		{"cublasSgemm:1", "multiply: cuBLAS status 13"},
+	for _, c := range []struct{ gemm, fail, want string }{
+		{CuBLAS, "cublasCreate:1", "start cuBLAS: libcublas.so.12 does not start: cublasCreate returns status 1, as with a driver that is older than the library"},
+		{Auto, "cublasSgemm:1", "multiply: cuBLAS status 13"},
 	} {
 		t.Setenv("CUEMU_FAIL", c.fail)
-		d, err := New(firstGPU(t), Options{Gemm: Auto})
+		d, err := New(firstGPU(t), Options{Gemm: c.gemm})
 		if err == nil {
 			err = work(d)
 			must(t, d.Close())

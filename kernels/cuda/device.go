@@ -35,6 +35,7 @@ type device struct {
 	loaded     map[*kernels.Kernel]*program
 	modules    map[string]cu.Module // by PTX
 	blas       *blas                // computes products; nil: our kernels do
+	passedOver []string             // libraries that are there but do not start, and why
 	scratch    cu.DevicePtr
 	scratchLen int // in elements
 
@@ -128,8 +129,13 @@ func (d *device) Name() string {
 // KernelSet omits the index of the GPU on its host.
 func (d *device) KernelSet() string { return fmt.Sprintf("cuda, %s, gemm %s", d.gpu.Name, d.gemm()) }
 
-// Weak returns "": the driver compiles the kernels for the card.
-func (d *device) Weak() string { return "" }
+// Weak is about products only: the driver compiles the kernels for the card. That there is no cuBLAS may be what the user wants.
+func (d *device) Weak() string {
+	if d.blas != nil || len(d.passedOver) == 0 {
+		return ""
+	}
+	return "products are computed by our own kernels, because " + d.PassedOver() + "; let LD_LIBRARY_PATH name a cuBLAS that fits the driver, or set device.gemm: own"
+}
 
 // wait returns when all work of a stream is done.
 func (d *device) wait(s cu.Stream, op string) error {
@@ -188,7 +194,9 @@ func (d *device) free(check func(error, string)) {
 			check(s.Synchronize(), "a stream")
 		}
 	}
-	d.closeBLAS(check)
+	if d.blas != nil {
+		d.blas.close(check)
+	}
 	for _, t := range d.twins {
 		if !t.placed {
 			check(cu.MemFree(t.memory), "memory")

@@ -16,7 +16,7 @@ import (
 type Unit struct {
 	kernels.Device
 	ID   string // of a GPU, the same on all ranks that share it; "": the host's processor
-	Note string // why it is a fallback; "": it is not
+	Note string // why it, or a part of it, is a fallback; "": it is not
 }
 
 // newUnit opens a device of this rank: the one that the options choose for a rank that computes, else the host's processor.
