@@ -138,8 +138,8 @@ type Evaluate struct {
 type Device struct {
 	Kind         string `yaml:"kind" values:"cpu,cuda,auto" doc:"what workers compute on; cuda: one NVIDIA GPU per worker; auto: a GPU if there is one, else the CPU; servers always use the CPU"`
 	Index        int    `yaml:"index" min:"-1" max:"1023" when:"kind=cuda" doc:"the GPU of every worker, among those visible on its host; -1: the workers of a host take the GPUs in turn"`
-	Gemm         string `yaml:"gemm" values:"own,cublas,auto" when:"kind=cuda" doc:"what multiplies matrices on a GPU: own kernels, cuBLAS (libcublas.so.13, 12 or 11), or auto: cuBLAS if it is found"`
-	Math         string `yaml:"math" values:"float32,tf32" when:"kind=cuda" doc:"tf32: cuBLAS rounds the factors of products to 10 bits, which is faster; our own kernels do not"`
+	Gemm         string `yaml:"gemm" values:"own,cublas,auto" when:"kind=cuda" doc:"what multiplies matrices on a GPU: own kernels, cuBLAS (libcublas.so.13, 12 or 11), or auto: the newest cuBLAS that starts, else own kernels"`
+	Math         string `yaml:"math" values:"float32,tf32" when:"kind=cuda" doc:"tf32: cuBLAS rounds the factors of products to 10 bits, which is faster; it acts on dense layers that cuBLAS multiplies, and not on convolutions, which our own kernels compute in float32"`
 	CUDAAwareMPI string `yaml:"cuda_aware_mpi" values:"auto,on,off" when:"kind=cuda" doc:"MPI sends gradients from GPU memory and receives parameters there, without a copy in host memory; auto: if the MPI library reports that it is CUDA-aware; on: always, and the run ends if the library is not; off: never"`
 	Threads      int    `yaml:"threads" min:"1" max:"1024" doc:"threads of one rank, for a worker's kernels and for a server's commits from 2 MiB on"`
 }

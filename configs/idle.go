@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fluentps/ps/workload"
 )
 
 // idler looks for values that can never act in a run with the known facts. It never reports a default: the user has not asked for it.
@@ -265,8 +267,11 @@ func (w *idler) roles() {
 		"%d of %d ranks serve, and %s", servers, ranks, rest)
 }
 
-// device looks for a GPU that no rank of this binary can use.
+// device looks for a GPU that no rank of this binary can use, and for TF32 in models whose work is not in the products that cuBLAS computes.
 func (w *idler) device() {
+	if name := w.c.Model.Name; w.c.Device.Kind == "cuda" && w.c.Device.Math == "tf32" && workload.NeedsImages(name) {
+		w.at("device.math", "set float32, or a model of dense layers alone, such as mlp", "tf32 acts on the dense layers of %s alone, which cuBLAS multiplies; our own kernels compute its convolutions, and so most of its work, in float32", name)
+	}
 	if w.f.NoGPU != "" && w.c.Device.Kind == "cuda" {
 		w.at("device.kind", "set cpu, or auto: a GPU if there is one", "cuda, but %s", w.f.NoGPU)
 	}

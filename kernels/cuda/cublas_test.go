@@ -101,7 +101,7 @@ func TestACuBLASThatDoesNotStart(t *testing.T) {
 	if os.Getenv("FLUENTPS_TEST_CUDA") == "message" {
 		gpus, err := GPUs()
 		must(t, err)
-		d, err := New(gpus[0], Options{Gemm: os.Getenv("FLUENTPS_TEST_GEMM")})
+		d, err := New(gpus[0], Options{Gemm: os.Getenv("FLUENTPS_TEST_GEMM"), Math: os.Getenv("FLUENTPS_TEST_MATH")})
 		if err != nil {
 			fmt.Printf("error: %v\n", err)
 			return
@@ -122,6 +122,9 @@ func TestACuBLASThatDoesNotStart(t *testing.T) {
 		gemm, libraries, fail string // libraries: of these versions, "-" behind one that is no library
 		want                  []string
 	}{
+		{Auto + " " + TF32, "13 12", "cublasCreate:1", []string{"gemm: cublas 12 in tf32; ", "weak: \n"}},
+		{Auto + " " + TF32, "", "", []string{"gemm: own; ", "weak: device.math: tf32 has no effect without cuBLAS, and found none of libcublas.so.13, "}},
+		{Auto + " " + TF32, "12", "cublasCreate:1", []string{"weak: device.math: tf32 has no effect without cuBLAS, and libcublas.so.12 " + status}},
 		{Auto, "13 12", "cublasCreate:1", []string{"gemm: cublas 12; passed over: libcublas.so.13 " + status + "; weak: \n"}},
 		{CuBLAS, "13 12", "cublasCreate:1", []string{"gemm: cublas 12; passed over: libcublas.so.13 " + status + "; weak: \n"}},
 		{Auto, "13- 12- 11", "", []string{"gemm: cublas 11; passed over: libcublas.so.13 does not start: ", "libcublas.so.12: ", "file too short; weak: \n"}},
@@ -131,6 +134,7 @@ func TestACuBLASThatDoesNotStart(t *testing.T) {
 		{Auto, "13-", "", []string{"gemm: own; ", "libcublas.so.13: file too short; " + weak}},
 		{CuBLAS, "13", "cublasCreate:1", []string{"error: GPU 0 (Emulated GPU 0) on ", ": start cuBLAS: libcublas.so.13 " + status + "\n"}},
 	} {
+		gemm, math, _ := strings.Cut(c.gemm, " ")
 		dir := t.TempDir()
 		must(t, os.Symlink(driver, filepath.Join(dir, library)))
 		for _, version := range strings.Fields(c.libraries) {
@@ -143,7 +147,7 @@ func TestACuBLASThatDoesNotStart(t *testing.T) {
 			}
 		}
 		self := exec.Command(os.Args[0], "-test.run=^TestACuBLASThatDoesNotStart$")
-		self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", "FLUENTPS_TEST_GEMM="+c.gemm, "LD_LIBRARY_PATH="+dir, "CUEMU_FAIL="+c.fail)
+		self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", "FLUENTPS_TEST_GEMM="+gemm, "FLUENTPS_TEST_MATH="+math, "LD_LIBRARY_PATH="+dir, "CUEMU_FAIL="+c.fail)
 		out, err := self.CombinedOutput()
 		for _, want := range c.want {
 			if err != nil || !strings.Contains(string(out), want) {

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -131,7 +132,13 @@ func (d *device) KernelSet() string { return fmt.Sprintf("cuda, %s, gemm %s", d.
 
 // Weak is about products only: the driver compiles the kernels for the card. That there is no cuBLAS may be what the user wants.
 func (d *device) Weak() string {
-	if d.blas != nil || len(d.passedOver) == 0 {
+	if d.blas != nil {
+		return ""
+	}
+	if d.options.Math == TF32 {
+		return "device.math: tf32 has no effect without cuBLAS, and " + cmp.Or(d.PassedOver(), errNoBLAS.Error())
+	}
+	if len(d.passedOver) == 0 {
 		return ""
 	}
 	return "products are computed by our own kernels, because " + d.PassedOver() + "; let LD_LIBRARY_PATH name a cuBLAS that fits the driver, or set device.gemm: own"
