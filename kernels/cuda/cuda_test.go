@@ -364,8 +364,8 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 			t.Errorf("a vector that is too long: error %v, want a Failure, %q", err, want)
 		}
 	}
-	if d.broken != nil {
-		t.Errorf("the device counts as broken: %v", d.broken)
+	if broken := d.broken.Load(); broken != nil {
+		t.Errorf("the device counts as broken: %v", broken)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -19,8 +20,8 @@ type device struct {
 	gpu     GPU
 	options Options
 	ordinal cu.Device
-	context cu.CUContext     // the primary context, which libraries use too
-	broken  *kernels.Failure // the failure after which the context is useless; nil: the context works
+	context cu.CUContext                    // the primary context, which libraries use too
+	broken  atomic.Pointer[kernels.Failure] // the failure after which the context is useless, on whichever goroutine; nil: the context works
 
 	compute       cu.Stream // for kernels, uploads and downloads
 	toGPU, toHost cu.Stream // for copies of wrapped memory
@@ -98,8 +99,8 @@ func (d *device) start() error {
 // enter makes the device's context current on the thread, and keeps the goroutine on this thread until leave. A context
 // belongs to a thread, but different goroutines may use a device one after the other.
 func (d *device) enter() error {
-	if d.broken != nil {
-		return d.broken
+	if broken := d.broken.Load(); broken != nil {
+		return broken
 	}
 	runtime.LockOSThread()
 	if err := cu.SetCurrentContext(d.context); err != nil {
@@ -182,13 +183,13 @@ func (d *device) Close() error {
 			failed = d.fail(err, "release %s", what)
 		}
 	}
-	if d.broken == nil {
+	if d.broken.Load() == nil {
 		check(cu.SetCurrentContext(d.context), "its context")
 		d.free(check)
 	}
 	check(d.ordinal.ReleasePrimaryCtx(), "its context")
 	d.context = cu.CUContext{}
-	if d.broken != nil {
+	if d.broken.Load() != nil {
 		return nil // the failure was reported when it happened
 	}
 	return failed

@@ -131,8 +131,8 @@ func (d *device) fail(err error, format string, args ...any) error {
 	}
 	f := &kernels.Failure{Device: fmt.Sprintf("GPU %d (%s) on %s", d.gpu.Index, d.gpu.Name, host()),
 		Op: fmt.Sprintf(format, args...), Why: errorText(err)}
-	if breaksContext(codeOf(err)) {
-		d.broken = f
+	if breaksContext(codeOf(err)) && !d.broken.CompareAndSwap(nil, f) {
+		return d.broken.Load()
 	}
 	return f
 }
