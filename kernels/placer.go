@@ -11,8 +11,8 @@ type Placer interface {
 	// whatever the Fetch copied.
 	Place(p []float32, reached []Range) (Vec, error)
 	// Attach makes this device the current one of the calling thread, and keeps the goroutine on that thread until
-	// Detach: a library that receives the device's memory may look for the device there. Any goroutine may call both
-	// until Close.
+	// Detach: a library that receives the device's memory may look for the device there. Any goroutine may call Attach
+	// until Close, and Detach even later.
 	Attach() error
 	Detach()
 }

@@ -100,6 +100,16 @@ func TestMessagesInTheMemoryOfGPUs(t *testing.T) {
 	}
 }
 
+// MPI may copy memory of the GPU in any call, and looks for the device on the thread of the call. So the thread that sends heartbeats has it
+// too: the library that answers for MPI ends a rank that calls MPI without it. The run takes longer than a round of heartbeats.
+func TestEveryThreadThatCallsMPIHasTheGPU(t *testing.T) {
+	emulatedOnly(t)
+	run, _, _ := trainOverMPI(t, true, "lazy", "train.stop={time: 1s}", "stall.peer=3s")
+	if run.code != 0 || strings.Count(run.runJSON, `"cuda_aware_mpi": "yes"`) != 2 {
+		t.Errorf("code %d\n%s\n%s", run.code, run.out, run.runJSON)
+	}
+}
+
 // Where a batch is computed in steps the host adds up their gradients, so a CUDA-aware MPI gets them there, with the same bits.
 func TestStepsOfABatchGoThroughTheHost(t *testing.T) {
 	emulatedOnly(t)

@@ -80,4 +80,8 @@ func intersect(ranges []kernels.Range, lo, hi int) iter.Seq[kernels.Range] {
 
 func (d *device) Attach() error { return d.enter() }
 
-func (d *device) Detach() { d.leave() }
+// Detach leaves the thread without a context, so that no call on it works by luck afterwards.
+func (d *device) Detach() {
+	_ = cu.SetCurrentContext(cu.CUContext{}) // it fails only where no context can be current
+	d.leave()
+}

@@ -58,6 +58,7 @@ type Liveness struct {
 	done   chan struct{}
 	gaveUp chan struct{} // signalled by GiveUp
 
+	attach    chan Attacher
 	hear      func(from comm.Peer, word byte)
 	hasBeaten bool         // this rank has sent a heartbeat
 	notified  bool         // another rank ends the run
@@ -78,7 +79,7 @@ func Open(t comm.Transport, o Options) *Liveness {
 		return nil
 	}
 	l := &Liveness{o: o, t: t, me: t.Rank(), beats: beats, start: time.Now(),
-		stop: make(chan struct{}), done: make(chan struct{}), gaveUp: make(chan struct{}, 1), printedBy: map[int]bool{}, log: o.Log}
+		attach: make(chan Attacher), stop: make(chan struct{}), done: make(chan struct{}), gaveUp: make(chan struct{}, 1), printedBy: map[int]bool{}, log: o.Log}
 	l.peers = []int{0}
 	if l.me == 0 {
 		l.peers = l.peers[:0]
@@ -97,6 +98,24 @@ func (l *Liveness) Close() {
 	if l != nil {
 		close(l.stop)
 		<-l.done
+	}
+}
+
+// Attacher is a device of which MPI reads and writes the memory: kernels.Placer.
+type Attacher interface {
+	Attach() error
+	Detach()
+}
+
+// Attach attaches a device to the goroutine that sends heartbeats, until Close. Whatever MPI call that goroutine makes may move
+// messages of the device's memory, and MPI looks for the device on the thread of the call.
+func (l *Liveness) Attach(d Attacher) {
+	if l == nil {
+		return
+	}
+	select {
+	case l.attach <- d: // the goroutine attaches it before it calls MPI again
+	case <-l.done:
 	}
 }
 
@@ -166,6 +185,10 @@ func (l *Liveness) watch() {
 		select {
 		case <-l.stop:
 			return
+		case d := <-l.attach:
+			if d.Attach() == nil { // the goroutine that computes reports a failed device
+				defer d.Detach()
+			}
 		case <-l.gaveUp:
 			l.end(l.stateWait())
 			return

@@ -71,6 +71,9 @@ func (r *rank) openUnit() error {
 	if err := r.station.Net.Agree(failedErr, CodeFailed); err != nil {
 		return err
 	}
+	if r.placer != nil {
+		r.live.Attach(r.placer)
+	}
 	var err error
 	r.run.Units, err = link.Gather(r.station.Net, own)
 	return err

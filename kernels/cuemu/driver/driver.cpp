@@ -330,6 +330,20 @@ API cuMemHostUnregister(void *p)
 	return CUDA_SUCCESS;
 }
 
+// Libraries find out by this call whether memory is on a GPU: all memory of which the driver does not know is an error.
+API cuPointerGetAttribute(void *value, CUpointer_attribute a, CUdeviceptr p)
+{
+	ANYWHERE("cuPointerGetAttribute")
+	NEEDS(a == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+	for (Context &c : contexts) {
+		if (on_device(&c, p, 1)) {
+			*static_cast<CUmemorytype *>(value) = CU_MEMORYTYPE_DEVICE;
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
 // The driver's calls on streams, events and modules.
 #include "work.inc"
 
