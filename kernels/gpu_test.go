@@ -58,7 +58,11 @@ func TestTheEmulatorHasEverySource(t *testing.T) {
 		space := strings.TrimSuffix(path.Base(name), ".cu") + "_cu"
 		fmt.Fprintf(&b, "\nnamespace %s {\n#include \"../%s\"\n", space, name)
 		for _, m := range entryOf.FindAllStringSubmatch(string(ptx), -1) {
-			fmt.Fprintf(&b, "CUEMU_ENTRY(%s)\n", m[1])
+			b.WriteString("CUEMU_ENTRY(" + m[1])
+			if bound := threadsMax(m[3]); bound > 0 {
+				fmt.Fprintf(&b, ", %d", bound)
+			}
+			b.WriteString(")\n")
 		}
 		fmt.Fprintf(&b, "} // namespace %s\n", space)
 	}
@@ -74,15 +78,37 @@ func TestTheEmulatorHasEverySource(t *testing.T) {
 }
 
 var (
-	entryOf  = regexp.MustCompile(`\.visible \.entry (\w+)\(([^)]*)\)`)
+	entryOf  = regexp.MustCompile(`\.visible \.entry (\w+)\(([^)]*)\)\s*(?:\.maxntid ([0-9, ]+))?`)
 	sharedOf = regexp.MustCompile(`(?m)^\s*\.shared .*?\b\w+\[(\d+)\];`)
 )
 
-// entries returns the number of parameters of each entry of a PTX text.
-func entries(ptx string) map[string]int {
-	found := map[string]int{}
+// threadsMax returns how many threads the numbers behind .maxntid allow a block; 0: there are none.
+func threadsMax(maxntid string) int {
+	bound := 0
+	for i, n := range strings.FieldsFunc(maxntid, func(r rune) bool { return r == ',' || r == ' ' }) {
+		size, err := strconv.Atoi(n)
+		if err != nil {
+			panic(err)
+		}
+		if i == 0 {
+			bound = 1
+		}
+		bound *= size
+	}
+	return bound
+}
+
+type entry struct{ parameters, threadsMax int }
+
+// entries returns the entries of a PTX text.
+func entries(ptx string) map[string]entry {
+	found := map[string]entry{}
 	for _, m := range entryOf.FindAllStringSubmatch(ptx, -1) {
-		found[m[1]] = strings.Count(m[2], ".param")
+		e := entry{strings.Count(m[2], ".param"), threadsMax(m[3])}
+		if e.threadsMax == 0 {
+			e.threadsMax = 1024
+		}
+		found[m[1]] = e
 	}
 	return found
 }
@@ -108,11 +134,12 @@ func TestStepsFitThePTX(t *testing.T) {
 				if s.Entry == "" {
 					break
 				}
-				if have, exists := found[s.Entry]; !exists || have != parameters {
-					t.Errorf("%s %v: entry %s has %d parameters, the launch passes %d", k.Name, n, s.Entry, have, parameters)
+				have, exists := found[s.Entry]
+				if !exists || have.parameters != parameters {
+					t.Errorf("%s %v: entry %s has %d parameters, the launch passes %d", k.Name, n, s.Entry, have.parameters, parameters)
 				}
 				threads := s.Block[0] * s.Block[1] * s.Block[2]
-				if threads < 1 || threads > 1024 || s.Grid[0] < 1 || s.Grid[1] < 1 || s.Grid[2] < 1 || s.Grid[1] > 65535 || s.Grid[2] > 65535 {
+				if threads < 1 || threads > have.threadsMax || s.Grid[0] < 1 || s.Grid[1] < 1 || s.Grid[2] < 1 || s.Grid[1] > 65535 || s.Grid[2] > 65535 {
 					t.Errorf("%s %v: every device refuses grid %v block %v", k.Name, n, s.Grid, s.Block)
 				}
 			}

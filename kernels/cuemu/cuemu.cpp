@@ -217,16 +217,22 @@ bool run_blocks() {
 	return true;
 }
 
+const Entry *find(const char *name) {
+	for (const Entry *e = entries; e; e = e->next)
+		if (!strcmp(e->name, name))
+			return e;
+	return nullptr;
+}
+
 bool prepare(const char *entry, uint3 grid, uint3 block, unsigned shared_bytes) {
-	launched = nullptr;
-	for (const Entry *e = entries; e && !launched; e = e->next)
-		if (!strcmp(e->name, entry))
-			launched = e;
+	launched = find(entry);
 	if (!launched)
 		return fail(std::string(entry) + ": no such entry");
 	uint64_t size = (uint64_t)block.x * block.y * block.z;
 	if (size == 0 || size > max_threads || block.z > 64)
 		return fail("a block of " + name(block) + " threads; 1 to 1024 are possible, z at most 64");
+	if (size > launched->threads_max)
+		return fail("a block of " + name(block) + " threads; its __launch_bounds__ allow " + std::to_string(launched->threads_max));
 	if ((uint64_t)grid.x * grid.y * grid.z == 0 || grid.x > max_grid_x || grid.y > max_grid_yz || grid.z > max_grid_yz)
 		return fail("a grid of " + name(grid) + " blocks; at least 1, y and z at most 65535");
 	if (shared_bytes > max_shared)
@@ -247,7 +253,10 @@ bool prepare(const char *entry, uint3 grid, uint3 block, unsigned shared_bytes) 
 
 } // namespace
 
-Entry::Entry(const char *name, void (*run)(void **)) : name(name), run(run), next(entries) { entries = this; }
+Entry::Entry(const char *name, void (*run)(void **), unsigned threads_max)
+    : name(name), run(run), threads_max(threads_max), next(entries) {
+	entries = this;
+}
 
 void barrier(int line) { wait(at_barrier, line); }
 
@@ -288,11 +297,11 @@ int cuemu_launch(const char *entry, const unsigned grid[3], const unsigned block
 
 const char *cuemu_error(void) { return error.c_str(); }
 
-int cuemu_has(const char *entry) {
-	for (const Entry *e = entries; e; e = e->next)
-		if (!strcmp(e->name, entry))
-			return 1;
-	return 0;
+int cuemu_has(const char *entry) { return find(entry) != nullptr; }
+
+unsigned cuemu_threads_max(const char *entry) {
+	const Entry *found = find(entry);
+	return found ? found->threads_max : 0;
 }
 
 void cuemu_reverse(int on) {

@@ -19,6 +19,9 @@ const char *cuemu_error(void);
 // cuemu_has reports whether an entry of this name is compiled in.
 int cuemu_has(const char *entry);
 
+// cuemu_threads_max returns how many threads a block of the entry may have; 0: there is no such entry.
+unsigned cuemu_threads_max(const char *entry);
+
 // cuemu_reverse(1) makes blocks, and threads between two barriers, run in descending order; 0: ascending.
 void cuemu_reverse(int on);
 
@@ -55,8 +58,9 @@ unsigned lane();
 struct Entry {
 	const char *name;
 	void (*run)(void **args);
+	unsigned threads_max; // of a block: .maxntid of the PTX
 	const Entry *next;
-	Entry(const char *name, void (*run)(void **args));
+	Entry(const char *name, void (*run)(void **args), unsigned threads_max = 1024);
 };
 
 template <class... A, size_t... I> void apply(void (*f)(A...), void **args, std::index_sequence<I...>) {
@@ -87,9 +91,10 @@ inline unsigned source_lane(unsigned index, unsigned width) { return lane() / wi
 
 } // namespace cuemu
 
-#define CUEMU_ENTRY(function)                                                                                          \
+// CUEMU_ENTRY(function, threads) lists a __global__ function. Blocks may have at most so many threads, or 1024.
+#define CUEMU_ENTRY(function, ...)                                                                                     \
 	static void function##_run(void **args) { cuemu::apply(function, args); }                                      \
-	static cuemu::Entry function##_entry(#function, function##_run);
+	static cuemu::Entry function##_entry(#function, function##_run __VA_OPT__(, ) __VA_ARGS__);
 
 // The language. Shared memory of all kernels lies in one section, which each block finds filled with 0xff.
 #define __global__

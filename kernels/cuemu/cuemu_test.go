@@ -125,6 +125,7 @@ func TestFaultsAreReported(t *testing.T) {
 		{"division_by_zero", one, [3]int{64, 1, 1}, "thread (3,0,0) of block (0,0,0): division by zero"},
 		{"no_such_entry", one, one, "no_such_entry: no such entry"},
 		{"with_barrier", one, [3]int{1025, 1, 1}, "with_barrier: a block of (1025,1,1) threads; 1 to 1024 are possible"},
+		{"few_threads", one, [3]int{5, 13, 1}, "few_threads: a block of (5,13,1) threads; its __launch_bounds__ allow 64"},
 		{"with_barrier", one, [3]int{64, 0, 1}, "a block of (64,0,1) threads"},
 		{"with_barrier", [3]int{1, 65536, 1}, one, "with_barrier: a grid of (1,65536,1) blocks; at least 1, y and z at most 65535"},
 		{"with_barrier", [3]int{0, 1, 1}, one, "a grid of (0,1,1) blocks"},
@@ -132,6 +133,9 @@ func TestFaultsAreReported(t *testing.T) {
 		if _, err := launch(t, c.entry, 64, c.grid, c.block); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q in it", c.entry, err, c.want)
 		}
+	}
+	if _, err := launch(t, "few_threads", 64, one, [3]int{8, 8, 1}); err != nil {
+		t.Errorf("few_threads with as many as its bounds allow: %v", err)
 	}
 	// A report does not change the emulator or Go's own handling of faults.
 	if _, err := launch(t, "with_barrier", 64, one, [3]int{64, 1, 1}); err != nil {

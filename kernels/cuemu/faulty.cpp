@@ -66,6 +66,8 @@ extern "C" __global__ void before_the_start(float *x) {
 
 extern "C" __global__ void division_by_zero(float *x) { x[0] = 7 / (int)(threadIdx.x - 3); }
 
+extern "C" __global__ void __launch_bounds__(64) few_threads(float *x) { x[threadIdx.x] = 1; }
+
 // positions writes each thread's position in the launch, and the values that other lanes of its warp send.
 extern "C" __global__ void positions(float *x) {
 	int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
@@ -89,6 +91,7 @@ CUEMU_ENTRY(absent_lanes)
 CUEMU_ENTRY(beyond_the_end)
 CUEMU_ENTRY(before_the_start)
 CUEMU_ENTRY(division_by_zero)
+CUEMU_ENTRY(few_threads, 64)
 CUEMU_ENTRY(positions)
 
 } // namespace faulty

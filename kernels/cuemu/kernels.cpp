@@ -18,18 +18,18 @@ CUEMU_ENTRY(scale)
 
 namespace batch_norm_cu {
 #include "../batchnorm/batch_norm.cu"
-CUEMU_ENTRY(batch_norm)
-CUEMU_ENTRY(batch_norm_apply)
-CUEMU_ENTRY(batch_norm_eval)
-CUEMU_ENTRY(batch_norm_grad)
-CUEMU_ENTRY(batch_norm_grad_apply)
+CUEMU_ENTRY(batch_norm, 256)
+CUEMU_ENTRY(batch_norm_apply, 256)
+CUEMU_ENTRY(batch_norm_eval, 256)
+CUEMU_ENTRY(batch_norm_grad, 256)
+CUEMU_ENTRY(batch_norm_grad_apply, 256)
 CUEMU_ENTRY(batch_norm_running)
 } // namespace batch_norm_cu
 
 namespace bias_grad_cu {
 #include "../biasgrad/bias_grad.cu"
-CUEMU_ENTRY(bias_grad)
-CUEMU_ENTRY(bias_grad_sum)
+CUEMU_ENTRY(bias_grad, 256)
+CUEMU_ENTRY(bias_grad_sum, 256)
 } // namespace bias_grad_cu
 
 namespace bias_relu_cu {
@@ -41,36 +41,36 @@ CUEMU_ENTRY(relu_grad)
 namespace channel_bias_cu {
 #include "../channelbias/channel_bias.cu"
 CUEMU_ENTRY(channel_bias_relu)
-CUEMU_ENTRY(channel_bias_grad)
-CUEMU_ENTRY(channel_bias_grad_sum)
+CUEMU_ENTRY(channel_bias_grad, 256)
+CUEMU_ENTRY(channel_bias_grad_sum, 256)
 } // namespace channel_bias_cu
 
 namespace conv_cu {
 #include "../convolution/conv.cu"
-CUEMU_ENTRY(conv_forward_3_32)
-CUEMU_ENTRY(conv_forward_3_16)
-CUEMU_ENTRY(conv_forward_3_8)
-CUEMU_ENTRY(conv_forward_5_32)
-CUEMU_ENTRY(conv_forward_5_16)
-CUEMU_ENTRY(conv_backward_data_3_32)
-CUEMU_ENTRY(conv_backward_data_3_16)
-CUEMU_ENTRY(conv_backward_data_3_8)
-CUEMU_ENTRY(conv_backward_data_5_32)
-CUEMU_ENTRY(conv_backward_data_5_16)
-CUEMU_ENTRY(conv_forward_3)
-CUEMU_ENTRY(conv_forward)
-CUEMU_ENTRY(conv_backward_data_3)
-CUEMU_ENTRY(conv_backward_data)
+CUEMU_ENTRY(conv_forward_3_32, 128)
+CUEMU_ENTRY(conv_forward_3_16, 128)
+CUEMU_ENTRY(conv_forward_3_8, 128)
+CUEMU_ENTRY(conv_forward_5_32, 128)
+CUEMU_ENTRY(conv_forward_5_16, 64)
+CUEMU_ENTRY(conv_backward_data_3_32, 128)
+CUEMU_ENTRY(conv_backward_data_3_16, 128)
+CUEMU_ENTRY(conv_backward_data_3_8, 128)
+CUEMU_ENTRY(conv_backward_data_5_32, 128)
+CUEMU_ENTRY(conv_backward_data_5_16, 64)
+CUEMU_ENTRY(conv_forward_3, 128)
+CUEMU_ENTRY(conv_forward, 128)
+CUEMU_ENTRY(conv_backward_data_3, 128)
+CUEMU_ENTRY(conv_backward_data, 128)
 } // namespace conv_cu
 
 namespace conv_backward_filter_cu {
 #include "../convolution/conv_backward_filter.cu"
-CUEMU_ENTRY(conv_backward_filter_3_32)
-CUEMU_ENTRY(conv_backward_filter_3_16)
-CUEMU_ENTRY(conv_backward_filter_3_8)
-CUEMU_ENTRY(conv_backward_filter_3_sum)
-CUEMU_ENTRY(conv_backward_filter)
-CUEMU_ENTRY(conv_backward_filter_sum)
+CUEMU_ENTRY(conv_backward_filter_3_32, 256)
+CUEMU_ENTRY(conv_backward_filter_3_16, 256)
+CUEMU_ENTRY(conv_backward_filter_3_8, 256)
+CUEMU_ENTRY(conv_backward_filter_3_sum, 256)
+CUEMU_ENTRY(conv_backward_filter, 128)
+CUEMU_ENTRY(conv_backward_filter_sum, 256)
 } // namespace conv_backward_filter_cu
 
 namespace fill_cu {
@@ -80,18 +80,18 @@ CUEMU_ENTRY(fill)
 
 namespace gemm_cu {
 #include "../gemm/gemm.cu"
-CUEMU_ENTRY(gemm_nn)
-CUEMU_ENTRY(gemm_nt)
-CUEMU_ENTRY(gemm_tn)
-CUEMU_ENTRY(gemm_nn_small)
-CUEMU_ENTRY(gemm_nt_small)
-CUEMU_ENTRY(gemm_tn_small)
-CUEMU_ENTRY(gemm_sum)
+CUEMU_ENTRY(gemm_nn, 256)
+CUEMU_ENTRY(gemm_nt, 256)
+CUEMU_ENTRY(gemm_tn, 256)
+CUEMU_ENTRY(gemm_nn_small, 256)
+CUEMU_ENTRY(gemm_nt_small, 256)
+CUEMU_ENTRY(gemm_tn_small, 256)
+CUEMU_ENTRY(gemm_sum, 256)
 } // namespace gemm_cu
 
 namespace global_avg_pool_cu {
 #include "../globalavgpool/global_avg_pool.cu"
-CUEMU_ENTRY(global_avg_pool)
+CUEMU_ENTRY(global_avg_pool, 256)
 CUEMU_ENTRY(global_avg_pool_grad)
 } // namespace global_avg_pool_cu
 
@@ -121,5 +121,5 @@ CUEMU_ENTRY(sigmoid_xent)
 
 namespace softmax_xent_cu {
 #include "../softmaxxent/softmax_xent.cu"
-CUEMU_ENTRY(softmax_xent)
+CUEMU_ENTRY(softmax_xent, 256)
 } // namespace softmax_xent_cu

@@ -92,6 +92,7 @@ const char *name_of(CUresult code);
 extern "C" {
 int cuemu_launch(const char *entry, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes, void **args);
 int cuemu_has(const char *entry);
+unsigned cuemu_threads_max(const char *entry);
 const char *cuemu_error(void);
 void *cuemu_alloc(size_t bytes);
 int cuemu_free(void *memory);
