@@ -8,8 +8,9 @@ DEVICE void best_of(float &top, int &best, float v, int j) {
 	}
 }
 
-// A warp takes a row. Lanes read and write the same columns, so that g may be z; the label's logit is read before
-// the last exchange, thus before any lane writes. A NaN anywhere in the row makes the sum NaN.
+// A warp takes a row. Lanes read and write the same columns, so that g may be z. The first logit and the label's are read by all
+// lanes: __syncwarp makes sure that they have done so before any lane writes. An exchange does not order memory. A NaN
+// anywhere in the row makes the sum NaN.
 extern "C" __global__ void __launch_bounds__(256)
 softmax_xent(const float *z, const float *labels, float *g, float *loss, float *hit, int rows, int cols) {
 	const int lane = threadIdx.x % 32;
@@ -34,6 +35,7 @@ softmax_xent(const float *z, const float *labels, float *g, float *loss, float *
 			loss[i] = cost;
 			hit[i] = best == label && cost == cost;
 		}
+		__syncwarp();
 		if (g)
 			for (int j = lane; j < cols; j += 32)
 				g[i * cols + j] = expf(row[j] - top) / sum - (j == label);
