@@ -428,7 +428,7 @@ func TestInjectedFailures(t *testing.T) {
 		{"cuStreamCreate:2", "make a stream: CUDA error 999"},
 		{"cuEventCreate:1:2", "make an event: CUDA_ERROR_OUT_OF_MEMORY (2)"},
 		{"cuModuleLoadData:2:218", "CUDA_ERROR_INVALID_PTX (218)"},
-		{"cuModuleGetFunction:1:500", "find the entry fill of a kernel: CUDA_ERROR_NOT_FOUND (500)"},
+		{"cuModuleGetFunction:1:500", "find the entry gemm_nn of kernel gemm_nn: CUDA_ERROR_NOT_FOUND (500)"},
 		{"cuMemAlloc:1", "allocate 16384 bytes (17179869184 of 17179869184 are free): CUDA_ERROR_OUT_OF_MEMORY (2)"},
 		{"cuMemHostAlloc:1", "pin 64 bytes of host memory: CUDA_ERROR_OUT_OF_MEMORY (2)"},
 		{"cuMemHostAlloc:2", "pin 16384 bytes of host memory: CUDA_ERROR_OUT_OF_MEMORY (2)"},

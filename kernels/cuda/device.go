@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
-	"unsafe"
 
 	"gorgonia.org/cu"
 
@@ -35,16 +34,15 @@ type device struct {
 	latestStage int            // index in staging of the stage used last
 
 	loaded     map[*kernels.Kernel]*program
-	modules    map[string]cu.Module // by PTX
-	blas       *blas                // computes products; nil: our kernels do
-	passedOver []string             // libraries that are there but do not start, and why
+	modules    map[string]*module // by PTX
+	blas       *blas              // computes products; nil: our kernels do
+	passedOver []string           // libraries that are there but do not start, and why
 	scratch    cu.DevicePtr
 	scratchLen int // in elements
 
 	launched, completed int64 // launches so far, and launches that the host knows to be done
 
-	values    [parametersMax]uint64 // parameters of a launch, each in 8 bytes as package cu expects
-	addresses [parametersMax]unsafe.Pointer
+	values [parametersMax]uint64 // parameters of a launch
 }
 
 // parametersMax is the greatest number of parameters: all vectors, sizes and scalars of a kernel, and scratch.
@@ -55,10 +53,7 @@ func New(g GPU, o Options) (kernels.Device, error) {
 	if err := open(); err != nil {
 		return nil, err
 	}
-	d := &device{gpu: g, options: o, loaded: map[*kernels.Kernel]*program{}, modules: map[string]cu.Module{}}
-	for i := range d.addresses {
-		d.addresses[i] = unsafe.Pointer(&d.values[i])
-	}
+	d := &device{gpu: g, options: o, loaded: map[*kernels.Kernel]*program{}, modules: map[string]*module{}}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var err error
@@ -230,7 +225,7 @@ func (d *device) free(check func(error, string)) {
 		check(cu.MemFree(d.scratch), "scratch")
 	}
 	for _, m := range d.modules {
-		check(m.Unload(), "a module")
+		check(m.loaded.Unload(), "a module")
 	}
 	if d.orderEvent != (cu.Event{}) {
 		check(cu.DestroyEvent(&d.orderEvent), "an event")

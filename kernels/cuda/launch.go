@@ -6,6 +6,8 @@ package cuda
 // #include <stdint.h>
 // #include <stdlib.h>
 //
+// enum { PARAMETERS_MAX = 32 };
+//
 // // cuda_jit_log writes the driver's messages about a faulty module to log.
 // static CUresult cuda_jit_log(const char *image, char *log, size_t room)
 // {
@@ -17,11 +19,24 @@ package cuda
 // 		cuModuleUnload(module);
 // 	return r;
 // }
+//
+// struct shape { unsigned grid[3], block[3]; };
+//
+// // cuda_launch passes the addresses of n values of 8 bytes each, of which the driver reads as many bytes as the parameter has. The addresses
+// // are made here, because Go may store no pointer in memory of C that was not cleared before: its write barrier reads the old value.
+// static CUresult cuda_launch(CUfunction f, struct shape s, CUstream stream, const uint64_t *values, int n)
+// {
+// 	void *parameters[PARAMETERS_MAX];
+// 	for (int i = 0; i < n; i++)
+// 		parameters[i] = (void *)&values[i];
+// 	return cuLaunchKernel(f, s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2], 0, stream, parameters, NULL);
+// }
 import "C"
 
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"unsafe"
 
@@ -34,27 +49,48 @@ import (
 // program is a loaded kernel.
 type program struct {
 	*kernel.CUDA
-	module  cu.Module
-	entries map[string]cu.Function // the entries launched so far, by name
+	entries map[string]cu.Function // of its PTX, by name
 }
 
-// load loads all kernels. The driver compiles them now, so the first iteration need not wait for that.
+// module is the code of a PTX text, which several kernels may share.
+type module struct {
+	loaded  cu.Module
+	entries map[string]cu.Function
+}
+
+var entryOf = regexp.MustCompile(`\.visible \.entry (\w+)`)
+
+// load loads all kernels. The driver compiles them now and loads the code of each entry, so the first iteration need not wait for that.
 func (d *device) load(table []*kernels.Kernel) error {
 	for _, k := range table {
 		if k.CUDA == nil {
 			continue
 		}
-		module, have := d.modules[k.CUDA.PTX]
+		m, have := d.modules[k.CUDA.PTX]
 		if !have {
 			var err error
-			if module, err = cu.LoadData(k.CUDA.PTX); err != nil {
-				return d.fail(err, "load kernel %s%s", k.Name, jitLog(k.CUDA.PTX))
+			if m, err = d.loadPTX(k.Name, k.CUDA.PTX); err != nil {
+				return err
 			}
-			d.modules[k.CUDA.PTX] = module
 		}
-		d.loaded[k] = &program{CUDA: k.CUDA, module: module, entries: map[string]cu.Function{}}
+		d.loaded[k] = &program{CUDA: k.CUDA, entries: m.entries}
 	}
 	return nil
+}
+
+func (d *device) loadPTX(name, ptx string) (*module, error) {
+	loaded, err := cu.LoadData(ptx)
+	if err != nil {
+		return nil, d.fail(err, "load kernel %s%s", name, jitLog(ptx))
+	}
+	m := &module{loaded, map[string]cu.Function{}}
+	d.modules[ptx] = m
+	for _, found := range entryOf.FindAllStringSubmatch(ptx, -1) {
+		if m.entries[found[1]], err = loaded.Function(found[1]); err != nil {
+			return nil, d.fail(err, "find the entry %s of kernel %s", found[1], name)
+		}
+	}
+	return m, nil
 }
 
 func jitLog(ptx string) string {
@@ -106,17 +142,30 @@ func (d *device) run(k *kernels.Kernel, a kernels.Args) error {
 		if s.Grid[0] == 0 || s.Grid[1] == 0 || s.Grid[2] == 0 { // nothing to compute
 			continue
 		}
-		f, err := d.entry(p, s.Entry)
-		if err != nil {
-			return err
+		f, have := p.entries[s.Entry]
+		if !have {
+			return fmt.Errorf("cuda: kernel %s: its PTX has no entry %s", k.Name, s.Entry)
 		}
-		err = f.Launch(s.Grid[0], s.Grid[1], s.Grid[2], s.Block[0], s.Block[1], s.Block[2], 0, d.compute, d.addresses[:n])
-		if err != nil {
+		if err := result(d.startEntry(f, &s, n)); err != nil {
 			return d.fail(err, "launch %s of grid %v, block %v, sizes %v", s.Entry, s.Grid, s.Block, a.N)
 		}
 	}
 	return nil
 }
+
+// startEntry starts an entry with the first n values of the device.
+func (d *device) startEntry(f cu.Function, s *kernel.Step, n int) C.CUresult {
+	var shape C.struct_shape
+	for i := range 3 {
+		shape.grid[i], shape.block[i] = C.uint(s.Grid[i]), C.uint(s.Block[i])
+	}
+	// Package cu hides its only field.
+	return C.cuda_launch(*(*C.CUfunction)(unsafe.Pointer(&f)), shape, *(*C.CUstream)(unsafe.Pointer(&d.compute)), (*C.uint64_t)(&d.values[0]), C.int(n))
+}
+
+// The conversions of startEntry, and the array of cuda_launch, fit.
+var _ = [1]struct{}{}[unsafe.Sizeof(cu.Function{})-unsafe.Sizeof(C.CUfunction(nil))+unsafe.Sizeof(cu.Stream{})-unsafe.Sizeof(C.CUstream(nil))]
+var _ [C.PARAMETERS_MAX - parametersMax]struct{}
 
 // parameters stores the parameters that every entry of a kernel takes, and returns their number.
 func (d *device) parameters(k *kernels.Kernel, p *program, a *kernels.Args) (int, error) {
@@ -151,19 +200,6 @@ func (d *device) parameters(k *kernels.Kernel, p *program, a *kernels.Args) (int
 		add(uint64(d.scratch))
 	}
 	return n, nil
-}
-
-func (d *device) entry(p *program, name string) (cu.Function, error) {
-	f, have := p.entries[name]
-	if have {
-		return f, nil
-	}
-	f, err := p.module.Function(name)
-	if err != nil {
-		return f, d.fail(err, "find the entry %s of a kernel", name)
-	}
-	p.entries[name] = f
-	return f, nil
 }
 
 // growScratch makes scratch at least n elements long. All launches are on one stream, so one launch uses it at a time.
