@@ -492,6 +492,31 @@ func TestAFailureThatLastsIsRemembered(t *testing.T) {
 	}
 }
 
+// After some errors the driver lets a process only end: no later call may go on as if nothing had happened. After others it may.
+func TestWhichFailuresLast(t *testing.T) {
+	if !onlyEmulated {
+		t.Skip("needs the emulated driver")
+	}
+	for code, lasts := range map[int]bool{
+		214: true, 220: true, 226: true, 700: true, 702: true, 709: true, 710: true, 714: true, 715: true, 716: true, 717: true, 718: true,
+		719: true, 721: true, 806: true, 810: true, 999: true, 1: false, 2: false, 46: false, 201: false, 400: false, 701: false, 720: false, 801: false,
+	} {
+		t.Setenv("CUEMU_FAIL", fmt.Sprintf("cuStreamSynchronize:1:%d", code))
+		d, err := New(firstGPU(t), Options{})
+		must(t, err)
+		first := d.Sync()
+		if first == nil || !strings.Contains(first.Error(), fmt.Sprint(code)) {
+			t.Errorf("code %d: error %v", code, first)
+		}
+		if again := d.(*device).Attach(); lasts && again != first || !lasts && again != nil {
+			t.Errorf("code %d: error %v of the next call, lasts %t", code, again, lasts)
+		} else if again == nil {
+			d.(*device).Detach()
+		}
+		must(t, d.Close())
+	}
+}
+
 func TestGPUsAndPick(t *testing.T) {
 	if !onlyEmulated {
 		t.Skip("needs the emulated driver")

@@ -115,10 +115,23 @@ func codeText(code int) string {
 
 const noDevice = 100
 
-// breaksContext reports whether an error makes its context useless.
+// Errors of CUDA that the module's header, which is of CUDA 11.0, does not have. The number is that of CUDA's documentation.
+const (
+	contained           = 226 // CUDA_ERROR_CONTAINED, from 12.8 on
+	tensorMemoryLeak    = 721 // CUDA_ERROR_TENSOR_MEMORY_LEAK, from 12.8 on
+	mpsRPCFailure       = 806 // CUDA_ERROR_MPS_RPC_FAILURE, from 11.4 on
+	mpsClientTerminated = 810 // CUDA_ERROR_MPS_CLIENT_TERMINATED, from 11.8 on
+)
+
+// breaksContext reports whether an error makes its context useless: those of which the documentation says that the process must end, and those
+// after which no answer of the driver means anything: a lost connection to the server of MPS, and the unknown error.
 func breaksContext(code int) bool {
 	switch code {
-	case 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719:
+	case C.CUDA_ERROR_ECC_UNCORRECTABLE, C.CUDA_ERROR_NVLINK_UNCORRECTABLE, contained,
+		C.CUDA_ERROR_ILLEGAL_ADDRESS, C.CUDA_ERROR_LAUNCH_TIMEOUT, C.CUDA_ERROR_CONTEXT_IS_DESTROYED, C.CUDA_ERROR_ASSERT,
+		C.CUDA_ERROR_HARDWARE_STACK_ERROR, C.CUDA_ERROR_ILLEGAL_INSTRUCTION, C.CUDA_ERROR_MISALIGNED_ADDRESS,
+		C.CUDA_ERROR_INVALID_ADDRESS_SPACE, C.CUDA_ERROR_INVALID_PC, C.CUDA_ERROR_LAUNCH_FAILED, tensorMemoryLeak,
+		mpsRPCFailure, mpsClientTerminated, C.CUDA_ERROR_UNKNOWN:
 		return true
 	}
 	return false

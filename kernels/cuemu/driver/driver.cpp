@@ -55,7 +55,11 @@ static void read_failure()
 static bool fails(const char *call) { return fail_call == call && ++fail_seen == fail_at; }
 
 // lasts reports whether an error makes its context useless.
-static bool lasts(CUresult code) { return code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_FAILED; }
+static bool lasts(CUresult code)
+{
+	const std::set<int> lasting = {214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 806, 810, 999};
+	return lasting.count(code) == 1;
+}
 
 static int devices()
 {
