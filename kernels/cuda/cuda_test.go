@@ -527,6 +527,10 @@ func TestGPUsAndPick(t *testing.T) {
 	if len(gpus) != 2 || gpus[1].Name != "Emulated GPU 1" || gpus[0].UUID == gpus[1].UUID || gpus[1].Memory != 16<<30 || gpus[1].Index != 1 {
 		t.Errorf("GPUs: %+v", gpus)
 	}
+	t.Setenv("CUEMU_MIG", "1")
+	if slices, err := GPUs(); err != nil || len(slices) != 2 || slices[0].UUID == slices[1].UUID {
+		t.Errorf("two slices of a GPU count as one: %+v, error %v", slices, err)
+	}
 	for local, want := range []int{0, 1, 0, 1} {
 		if g, err := Pick(gpus, -1, local); err != nil || g.Index != want {
 			t.Errorf("rank %d of a host takes GPU %d (error %v), want %d", local, g.Index, err, want)

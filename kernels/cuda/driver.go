@@ -81,7 +81,7 @@ func describe(index int) (GPU, error) {
 	if err != nil {
 		return g, err
 	}
-	g.UUID = "GPU-" + id.String()
+	g.UUID = id.String()
 	g.Memory, err = d.TotalMem()
 	return g, err
 }

@@ -18,8 +18,8 @@ import (
 type GPU struct {
 	Index  int // among the visible GPUs
 	Name   string
-	UUID   string
-	Memory int64 // bytes
+	UUID   string // of the slice, where the GPU is divided (MIG)
+	Memory int64  // bytes
 }
 
 // Unusable is the error of a process that has no GPU to compute on. Why is the reason.

@@ -15,6 +15,9 @@ func TestNamesAreSortedAndOnce(t *testing.T) {
 	if len(list) < 150 || !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
 		t.Errorf("%d names, sorted %t", len(list), slices.IsSorted(list))
 	}
+	if !slices.Contains(list, "cuDeviceGetUuid_v2") {
+		t.Error("cuDeviceGetUuid without _v2 is the same for all slices of a GPU (MIG)")
+	}
 	if slices.Contains(list, "cuInit") {
 		t.Error("cuInit is the loader's own: it must succeed without a driver")
 	}

@@ -8,6 +8,7 @@
 //   - the release of a context fails, and names what is left, if the program has not released all its resources
 // The environment configures it. It is read when a context is made:
 //   CUEMU_DEVICES=n          GPUs, 1 by default; 0: none
+//   CUEMU_MIG=1              the GPUs are slices of one GPU
 //   CUEMU_FAIL=call:n[:code] the n-th call of that name fails with this code, by default CUDA_ERROR_OUT_OF_MEMORY (2) or
 //                            CUDA_ERROR_UNKNOWN (999); kernel:n is a failure that appears when the n-th kernel runs
 //   CUEMU_ORDER=eager        see order.cpp
@@ -139,12 +140,25 @@ API cuDeviceGetName(char *name, int n, CUdevice d)
 	return CUDA_SUCCESS;
 }
 
+// With CUEMU_MIG=1 the devices are slices of one GPU: the first version of the call returns the GPU's UUID, the second the slice's.
+static CUresult uuid(CUuuid *u, int device)
+{
+	memset(u, 0, sizeof *u);
+	u->bytes[15] = static_cast<char>(device + 1);
+	return CUDA_SUCCESS;
+}
+
+API cuDeviceGetUuid_v2(CUuuid *u, CUdevice d)
+{
+	ANYWHERE("cuDeviceGetUuid")
+	return uuid(u, d);
+}
+
+#undef cuDeviceGetUuid
 API cuDeviceGetUuid(CUuuid *u, CUdevice d)
 {
 	ANYWHERE("cuDeviceGetUuid")
-	memset(u, 0, sizeof *u);
-	u->bytes[15] = static_cast<char>(d + 1);
-	return CUDA_SUCCESS;
+	return uuid(u, getenv("CUEMU_MIG") ? -1 : d);
 }
 
 API cuDeviceTotalMem_v2(size_t *n, CUdevice)
