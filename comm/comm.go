@@ -115,6 +115,13 @@ type Transport interface {
 	Close() error   // orderly end; every rank calls it; no operation may be in flight. After ErrStuck, leave by Abort
 }
 
+// Crowded is a Transport that knows whether its ranks compete for cores.
+type Crowded interface {
+	// Crowded reports whether the ranks of this host outnumber the cores that they may run on. Then a rank that waits must not
+	// poll without a pause.
+	Crowded() bool
+}
+
 // Clocked is a Transport whose hosts have clocks of their own.
 type Clocked interface {
 	// ClockError bounds the error of Now against rank 0's, as measured last; 0: the ranks share a clock.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -309,5 +310,19 @@ func TestARunGoesOnWithoutACuBLASThatDoesNotStart(t *testing.T) {
 	}
 	if n := strings.Count(run.runJSON, "gemm own)"); n != 1 {
 		t.Errorf("%d workers use our own kernels, want the one whose cuBLAS failed:\n%s", n, run.runJSON)
+	}
+}
+
+// Three ranks on two cores wait for the GPU without polling.
+func TestRanksThatOutnumberCoresDoNotPoll(t *testing.T) {
+	emulatedOnly(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	t.Setenv("CUEMU_POLL", "no")
+	if run := trainLocally(t, "device.kind=cuda"); run.code != 0 {
+		t.Errorf("code %d:\n%s", run.code, run.err)
+	}
+	runtime.GOMAXPROCS(3)
+	if run := trainLocally(t, "device.kind=cuda"); run.code == 0 {
+		t.Error("with a core for each rank, too, no wait polls")
 	}
 }

@@ -11,8 +11,9 @@ import (
 	ps "fluentps/ps/runtime"
 )
 
-// newUnit opens the device that a rank computes on. local is the number of computing ranks before it on its host.
-func newUnit(c configs.Device, local int) (ps.Unit, error) {
+// newUnit opens the device that a rank computes on. local is the number of computing ranks before it on its host; crowded says that
+// the host has more ranks than cores.
+func newUnit(c configs.Device, local int, crowded bool) (ps.Unit, error) {
 	if c.Kind == "cpu" {
 		device, err := newCPU(c.Threads)
 		return ps.Unit{Device: device}, err
@@ -21,6 +22,7 @@ func newUnit(c configs.Device, local int) (ps.Unit, error) {
 	if c.Kind != "cuda" { // the other keys belong to kind cuda
 		index, options = -1, cuda.Options{Gemm: cuda.Auto}
 	}
+	options.Sleep = crowded
 	gpus, err := cuda.GPUs()
 	if err != nil {
 		if c.Kind == "auto" {
@@ -70,6 +72,6 @@ func openDevice(kind string, threads int) (kernels.Device, error) {
 	if kind != "cpu" && kind != "cuda" && kind != "auto" {
 		return nil, fmt.Errorf("there is no device %q; there are: cpu, cuda, and auto, a GPU where this binary and this host have one", kind)
 	}
-	u, err := newUnit(configs.Device{Kind: kind, Index: -1, Threads: threads}, 0)
+	u, err := newUnit(configs.Device{Kind: kind, Index: -1, Threads: threads}, 0, false)
 	return u.Device, err
 }

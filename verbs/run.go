@@ -202,7 +202,11 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	device := j.cfg.Device
 	o.Config, o.Hash = j.cfg, configs.Hash(j.cfg)
 	o.NewDevice = func() (kernels.Device, error) { return newCPU(device.Threads) }
-	o.NewUnit = func(local int) (ps.Unit, error) { return newUnit(device, local) }
+	crowded := false
+	if c, ok := t.(comm.Crowded); ok {
+		crowded = c.Crowded()
+	}
+	o.NewUnit = func(local int) (ps.Unit, error) { return newUnit(device, local, crowded) }
 	o.Bind = func(on bool) int { return mpi.Bind(t, on) }
 	o.Load = load
 	if t.Rank() != 0 {

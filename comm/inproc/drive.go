@@ -2,6 +2,7 @@ package inproc
 
 import (
 	"fmt"
+	"runtime"
 
 	"fluentps/comm"
 )
@@ -40,6 +41,9 @@ func (e *endpoint) stopped() error {
 	}
 	return nil
 }
+
+// Crowded counts the cores that this process may use.
+func (e *endpoint) Crowded() bool { return e.Size() > runtime.GOMAXPROCS(0) }
 
 func (e *endpoint) Drive(until func() bool) error {
 	e.beginDriving("Drive")

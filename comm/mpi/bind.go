@@ -18,3 +18,6 @@ func Bind(t comm.Transport, on bool) int {
 	}
 	return int(C.fp_bind(C.int(b2i(on)), C.int(own.nodeRank)))
 }
+
+// Crowded reports whether this host has more ranks than cores that any of them may run on.
+func (t *transport) Crowded() bool { return C.fp_crowded() != 0 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"fluentps/comm"
 )
 
 // allowed returns the list of cores that a thread may run on, as the system writes it.
@@ -30,6 +32,8 @@ func TestRankStaysOnOneCore(t *testing.T) {
 	_, ranks := world.NodeRank()
 	if shares := ranks > runtime.NumCPU(); shares != (core >= 0) {
 		t.Errorf("%d ranks on %d cores: bound to %d", ranks, runtime.NumCPU(), core)
+	} else if got := world.(comm.Crowded).Crowded(); got != shares {
+		t.Errorf("%d ranks on %d cores: crowded %t", ranks, runtime.NumCPU(), got)
 	}
 	if now := allowed(t, "thread-self"); core >= 0 && strings.ContainsAny(now, ",-") || core < 0 && now != before {
 		t.Errorf("bound to %d, the thread may run on %s", core, now)

@@ -66,6 +66,9 @@ int fp_unmap(void *at, int64_t n);
 // fp_bind keeps the calling thread on one core and returns its number, if this host has more ranks than cores and the
 // launcher has not bound them; otherwise it returns -1. With on 0 it lets the thread run on all cores again.
 int fp_bind(int on, int node_rank);
+
+// fp_crowded says whether this host has more ranks than cores.
+int fp_crowded(void);
 // fp_cuda_aware returns 1 if the library reports that it sends from and receives into memory of NVIDIA GPUs, 0 if not,
 // -1 if it cannot be asked. Call it after fp_init: before, some libraries end the process. fp_cuda_built returns the
 // same from the headers.

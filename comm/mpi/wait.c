@@ -59,6 +59,8 @@ int fp_count_cores(int ranks) {
 	return rc;
 }
 
+int fp_crowded(void) { return crowded; }
+
 // Ranks that share cores and wait by yielding all look equally busy to the system. It may leave three of them on one
 // core and one on the other for long, or both servers on one. So this function assigns them to the cores in turn. It
 // leaves ranks that the launcher has bound alone.

@@ -2,6 +2,9 @@
 
 package cuda
 
+// #include <cuda.h>
+import "C"
+
 import (
 	"cmp"
 	"errors"
@@ -60,6 +63,9 @@ func New(g GPU, o Options) (kernels.Device, error) {
 	if d.ordinal, err = cu.GetDevice(g.Index); err != nil {
 		return nil, d.fail(err, "find it")
 	}
+	if err := d.letWaitsSleep(); err != nil {
+		return nil, err
+	}
 	if d.context, err = d.ordinal.RetainPrimaryCtx(); err != nil {
 		return nil, d.fail(err, "make a context")
 	}
@@ -67,6 +73,28 @@ func New(g GPU, o Options) (kernels.Device, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// letWaitsSleep makes waits for streams sleep, where the options ask for that. It must come before the context; another device of this
+// process may have made the context already, with the same options.
+func (d *device) letWaitsSleep() error {
+	if !d.options.Sleep {
+		return nil
+	}
+	if err := d.ordinal.SetPrimaryCtxFlags(cu.SchedBlockingSync); err != nil && codeOf(err) != C.CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE {
+		return d.fail(err, "let waits sleep")
+	}
+	return nil
+}
+
+// newEvent returns an event for the order of work. Waits for it sleep where those for streams do.
+func (d *device) newEvent() (cu.Event, error) {
+	flags := cu.DisableTiming
+	if d.options.Sleep {
+		flags |= cu.BlockingSyncEvent
+	}
+	e, err := cu.MakeEvent(flags)
+	return e, d.fail(err, "make an event")
 }
 
 func (d *device) start() error {
@@ -82,8 +110,8 @@ func (d *device) start() error {
 		*s = made
 	}
 	var err error
-	if d.orderEvent, err = cu.MakeEvent(cu.DisableTiming); err != nil {
-		return d.fail(err, "make an event")
+	if d.orderEvent, err = d.newEvent(); err != nil {
+		return err
 	}
 	if err := d.load(kernels.Table); err != nil {
 		return err

@@ -33,6 +33,8 @@ func unusable(format string, args ...any) error { return &Unusable{fmt.Sprintf(f
 type Options struct {
 	Gemm string // own, cublas, or auto: cublas if the library is found
 	Math string // float32, or tf32: cuBLAS rounds the factors of products to 10 bits
+	// Sleep lets a thread that waits for the GPU sleep. By default it polls, which is faster while it has a core of its own.
+	Sleep bool
 }
 
 // Choices of Options.

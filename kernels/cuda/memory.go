@@ -75,8 +75,8 @@ func (d *device) nextStage(n int) (*stage, error) {
 	if len(d.staging) < stages {
 		s := &stage{}
 		var err error
-		if s.copied, err = cu.MakeEvent(cu.DisableTiming); err != nil {
-			return nil, d.fail(err, "make an event")
+		if s.copied, err = d.newEvent(); err != nil {
+			return nil, err
 		}
 		d.staging = append(d.staging, s)
 	}

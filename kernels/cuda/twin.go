@@ -97,10 +97,10 @@ func (t *twin) make() (err error) {
 			return d.fail(err, "pin %d bytes of host memory", bytesOf(len(t.host)))
 		}
 	}
-	if t.copiedIn, err = cu.MakeEvent(cu.DisableTiming); err == nil {
-		t.copiedOut, err = cu.MakeEvent(cu.DisableTiming)
+	if t.copiedIn, err = d.newEvent(); err == nil {
+		t.copiedOut, err = d.newEvent()
 	}
-	return d.fail(err, "make an event")
+	return err
 }
 
 // twinOf returns the twin that an address on the GPU belongs to; nil if there is none.

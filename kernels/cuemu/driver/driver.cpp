@@ -11,6 +11,7 @@
 //   CUEMU_MIG=1              the GPUs are slices of one GPU
 //   CUEMU_FAIL=call:n[:code] the n-th call of that name fails with this code, by default CUDA_ERROR_OUT_OF_MEMORY (2) or
 //                            CUDA_ERROR_UNKNOWN (999); kernel:n is a failure that appears when the n-th kernel runs
+//   CUEMU_POLL=no            waits that poll fail: those in a context, or for an event, that was not made to sleep
 //   CUEMU_ORDER=eager        see order.cpp
 //   CUEMU_COPIES=FILE        gets a line for each context that is released: the bytes copied to the host, and the bytes
 //                            copied to the GPU
@@ -175,6 +176,23 @@ API cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice)
 	return CUDA_SUCCESS;
 }
 
+API cuDevicePrimaryCtxSetFlags_v2(CUdevice d, unsigned flags)
+{
+	ANYWHERE("cuDevicePrimaryCtxSetFlags")
+	if (contexts[d].users > 0) {
+		return CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
+	}
+	contexts[d].flags = flags;
+	return CUDA_SUCCESS;
+}
+
+// may_wait reports whether a wait that sleeps, or polls, is possible.
+static bool may_wait(bool sleeps)
+{
+	const char *poll = getenv("CUEMU_POLL");
+	return sleeps || !poll || strcmp(poll, "no") != 0;
+}
+
 API cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
 {
 	std::lock_guard<std::recursive_mutex> held(lock);
@@ -223,6 +241,7 @@ static void forget(Context *c)
 	c->modules.clear();
 	c->legacy.todo.clear();
 	c->to_host = c->to_gpu = 0;
+	c->flags = 0;
 	c->sticky = CUDA_SUCCESS;
 }
 

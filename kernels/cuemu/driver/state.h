@@ -24,6 +24,7 @@ struct Event {
 	Stream *stream = nullptr; // of the latest record
 	long enqueued = 0, run = 0;
 	int asked = 0; // queries since the latest record
+	bool sleeps = false; // waits for it do not poll
 };
 
 struct Function {
@@ -64,6 +65,7 @@ struct Stream {
 // Context is the primary context of a device.
 struct Context {
 	int device = 0, users = 0;
+	unsigned flags = 0; // those of cuDevicePrimaryCtxSetFlags
 	CUresult sticky = CUDA_SUCCESS; // the result of every call after a kernel has failed
 	std::map<CUdeviceptr, size_t> memory; // bytes
 	size_t to_host = 0, to_gpu = 0;       // bytes of the copies that the program requested
