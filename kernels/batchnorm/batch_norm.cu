@@ -1,10 +1,13 @@
 #include "../gpu.cuh"
 
-// Batch norm. A block takes a share (y) of the values of one channel (x): at most 16 for each of its 256 threads. The
-// first step leaves two numbers for each share in scratch; each block of the second step, which has the same grid,
-// combines those of its channel for itself, which takes less time than a launch between them would.
+// Batch norm. A block takes a share of the values of one channel (x): at most 16 for each of its 256 threads. The shares lie in y, and
+// in z where there are more than y can have. The first step leaves two numbers for each share in scratch; each block of the second
+// step, which has the same grid, combines those of its channel for itself, which takes less time than a launch between them would.
 
 enum : int { threads = 256, at_once = 16, batch = 4 };
+
+DEVICE unsigned shares() { return gridDim.y * gridDim.z; }
+DEVICE int own_share() { return blockIdx.z * gridDim.y + blockIdx.y; }
 
 // Walk goes over a block's share of a channel's values, 256 apart: at is where the thread's next one lies. A value's
 // place takes two divisions; from there on, each step's is found without.
@@ -14,8 +17,8 @@ struct Walk {
 	int planes, rest, to_next;   // 256 values are `planes` images and `rest` positions further
 
 	__device__ __forceinline__ Walk(int images, int channels, int size) {
-		const int values = images * size, share = (values + gridDim.y - 1) / gridDim.y;
-		const int begin = blockIdx.y * share, i = begin + threadIdx.x;
+		const int values = images * size, share = (values + shares() - 1) / shares();
+		const int begin = own_share() * share, i = begin + threadIdx.x;
 		left = min(values, begin + share) - i;
 		positions = size;
 		position = i % size;
@@ -45,7 +48,7 @@ struct Walk {
 
 // share_count is how many values share i of a channel has.
 DEVICE int share_count(int values, int i) {
-	const int share = (values + gridDim.y - 1) / gridDim.y;
+	const int share = (values + shares() - 1) / shares();
 	return max(0, min(values, (i + 1) * share) - i * share);
 }
 
@@ -63,7 +66,7 @@ batch_norm(const float *x, const float *scale, const float *shift, float *y, flo
 		v[i] = walk.left > 0 ? x[walk.at] : 0;
 		sum += v[i];
 	}
-	const int count = share_count(images * positions, blockIdx.y);
+	const int count = share_count(images * positions, own_share());
 	// The deviations are from the share's own mean: squares of the values themselves would cancel.
 	const float mean = block_sum(sum, part) / max(1, count);
 #pragma unroll
@@ -72,19 +75,19 @@ batch_norm(const float *x, const float *scale, const float *shift, float *y, flo
 			squares += (v[i] - mean) * (v[i] - mean);
 	squares = block_sum(squares, part);
 	if (threadIdx.x == 0) {
-		share_of(scratch, blockIdx.y)[0] = mean;
-		share_of(scratch, blockIdx.y)[1] = squares;
+		share_of(scratch, own_share())[0] = mean;
+		share_of(scratch, own_share())[1] = squares;
 	}
 }
 
 // moments combines the shares of the block's channel: each warp does all of it, in the same order.
 DEVICE void moments(float *scratch, int values, float &mean, float &variance) {
-	const int lane = threadIdx.x % 32, shares = gridDim.y;
+	const int lane = threadIdx.x % 32, all = shares();
 	float sum = 0, squares = 0;
-	for (int i = lane; i < shares; i += 32)
+	for (int i = lane; i < all; i += 32)
 		sum += share_of(scratch, i)[0] * share_count(values, i);
 	mean = warp_sum(sum) / values;
-	for (int i = lane; i < shares; i += 32) {
+	for (int i = lane; i < all; i += 32) {
 		const float d = share_of(scratch, i)[0] - mean;
 		squares += share_of(scratch, i)[1] + d * d * share_count(values, i);
 	}
@@ -120,7 +123,7 @@ batch_norm_apply(const float *x, const float *scale, const float *shift, float *
 	float mean, variance;
 	moments(scratch, images * positions, mean, variance);
 	const float inverse = 1 / sqrtf(variance + epsilon);
-	if (blockIdx.y == 0 && threadIdx.x == 0) {
+	if (own_share() == 0 && threadIdx.x == 0) {
 		saved[c] = mean;
 		saved[channels + c] = inverse;
 	}
@@ -176,8 +179,8 @@ batch_norm_grad(float *dy, const float *y, const float *x, const float *scale, c
 	total = block_sum(total, part);
 	along = block_sum(along, part);
 	if (threadIdx.x == 0) {
-		share_of(scratch, blockIdx.y)[0] = total;
-		share_of(scratch, blockIdx.y)[1] = along;
+		share_of(scratch, own_share())[0] = total;
+		share_of(scratch, own_share())[1] = along;
 	}
 }
 
@@ -188,13 +191,13 @@ batch_norm_grad_apply(float *dy, const float *y, const float *x, const float *sc
 	const int c = blockIdx.x;
 	const float mean = saved[c], inverse = saved[channels + c];
 	float total = 0, along = 0;
-	for (int i = threadIdx.x % 32, shares = gridDim.y; i < shares; i += 32) {
+	for (int i = threadIdx.x % 32, all = shares(); i < all; i += 32) {
 		total += share_of(scratch, i)[0];
 		along += share_of(scratch, i)[1];
 	}
 	total = warp_sum(total);
 	along = warp_sum(along) * inverse;
-	if (blockIdx.y == 0 && threadIdx.x == 0) {
+	if (own_share() == 0 && threadIdx.x == 0) {
 		d_shift[c] = total;
 		d_scale[c] = along;
 	}

@@ -105,14 +105,18 @@ func shares(n kernel.Sizes) int {
 	return max(kernel.Shares(n[1], values/kernel.GPUThreads), kernel.Blocks(values, 16*kernel.GPUThreads))
 }
 
-func scratch(n kernel.Sizes) int { return 2 * n[1] * shares(n) }
+func scratch(n kernel.Sizes) int {
+	y, z := kernel.Fold(shares(n))
+	return 2 * n[1] * y * z
+}
 
 // steps returns two launches with the same grid. The second launch locates the results of the first one by it.
 func steps(n kernel.Sizes, first, second string) (launches [4]kernel.Step) {
 	if n[0]*n[1]*n[2] == 0 {
 		return launches
 	}
-	grid, block := [3]int{n[1], shares(n), 1}, [3]int{kernel.GPUThreads, 1, 1}
+	y, z := kernel.Fold(shares(n))
+	grid, block := [3]int{n[1], y, z}, [3]int{kernel.GPUThreads, 1, 1}
 	launches[0] = kernel.Step{Entry: first, Grid: grid, Block: block}
 	launches[1] = kernel.Step{Entry: second, Grid: grid, Block: block}
 	return launches
