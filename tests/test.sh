@@ -127,7 +127,7 @@ stage_cuda() { # with CUDA, on an emulated driver: needs a C++ compiler, and not
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-cuda.XXXXXX")
 	# shellcheck disable=SC2064 # dir is wanted as it is now
 	trap "rm -rf '$dir'" EXIT
-	FLUENTPS_TEST_CUDA=emulated tests/with-cuda.sh --emulated go test -json -vet=off -tags "$tags cuda" ./kernels/cuda/... ./verbs | keep
+	FLUENTPS_TEST_CUDA=emulated tests/with-cuda.sh --emulated go test -json -vet=off -tags "$tags cuda" ./kernels/cuda/... ./kernels/gpucheck/... ./verbs | keep
 	# What several goroutines of a rank call at one time: once more, with the race detector.
 	FLUENTPS_TEST_CUDA=emulated tests/with-cuda.sh --emulated go test -json -vet=off -race -tags "$tags cuda" -run '^(TestADeviceFailsWhileOthersAttach|TestEveryGoroutineMayUseTheDevice)$' ./kernels/cuda | keep
 	tests/with-cuda.sh go build -tags "$tags cuda" -o "$dir/fluentps" ./cmd/fluentps

@@ -172,7 +172,15 @@ API cuDeviceTotalMem_v2(size_t *n, CUdevice)
 API cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice)
 {
 	ANYWHERE("cuDeviceGetAttribute")
-	*v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 7 : 0;
+	*v = 0;
+	switch (a) { // a card whose peaks are round numbers: 1.28 TFLOP/s and 0.064 TB/s
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *v = 7; break;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *v = 10; break;
+	case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *v = 1000000; break;
+	case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *v = 1000000; break;
+	case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *v = 256; break;
+	default: break;
+	}
 	return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,116 @@
+package gpucheck
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Check is a line of the table of checks.
+type Check struct {
+	Name string
+	// Budget is how long the check may take. A check with budget 0 takes an equal share of the time that is left when it starts,
+	// with the checks behind it.
+	Budget time.Duration
+	// Size says at what size the check works.
+	Size func(Sizes) string
+	// Run is the check, in the process of its own. It sends at least one row. An error is a row that fails.
+	Run func(*Report) error
+	// Gate: if the check fails, those behind it cannot succeed and are skipped.
+	Gate bool
+}
+
+// Ending says how the process of a check ended.
+type Ending struct {
+	Over   bool   // its budget was spent
+	Err    error  // it could not be started, or it ended with an error
+	Stderr string // the last lines of what it wrote there
+}
+
+// Runner runs checks and prints the table.
+type Runner struct {
+	Out, Err io.Writer
+	Checks   []Check
+	Limit    time.Duration // for all checks together
+	// Start runs a check, for at most the budget. It passes on the rows that the check sends.
+	Start func(c Check, sizes Sizes, budget time.Duration, emit func(Row)) Ending
+	Now   func() time.Time
+
+	began    time.Time
+	counts   map[Outcome]int
+	emulated bool
+}
+
+// Run runs all checks and returns the exit code: 1 if a row failed or was over its budget.
+func (r *Runner) Run() int {
+	r.began, r.counts = r.Now(), map[Outcome]int{}
+	fmt.Fprint(r.Out, "| check | size | outcome | at s |\n|---|---|---|---|\n")
+	closed := "" // the gate that failed
+	for i, c := range r.Checks {
+		if closed != "" {
+			r.print(Row{Name: c.Name, Size: c.Size(r.sizes()), Outcome: Skipped, Text: "the row \"" + closed + "\" says why"})
+			continue
+		}
+		if r.check(c, len(r.Checks)-i) && c.Gate {
+			closed = c.Name
+		}
+	}
+	fmt.Fprintf(r.Out, "\n%d ok, %d failed, %d over budget, %d skipped, in %.0f of %.0f s\n", r.counts[OK], r.counts[Failed], r.counts[Over], r.counts[Skipped],
+		r.Now().Sub(r.began).Seconds(), r.Limit.Seconds())
+	if r.counts[Failed]+r.counts[Over] > 0 {
+		return 1
+	}
+	return 0
+}
+
+func (r *Runner) sizes() Sizes {
+	if r.emulated {
+		return Emulated
+	}
+	return Card
+}
+
+// check runs one check, the first of so many that are left, and says whether it failed.
+func (r *Runner) check(c Check, more int) (failed bool) {
+	left := r.Limit - r.Now().Sub(r.began)
+	budget := min(c.Budget, left)
+	if c.Budget == 0 {
+		budget = left / time.Duration(more)
+	}
+	if budget <= 0 {
+		r.print(Row{Name: c.Name, Size: c.Size(r.sizes()), Outcome: Over, Text: fmt.Sprintf("no time left of %v", r.Limit)})
+		return true
+	}
+	rows := 0
+	ending := r.Start(c, r.sizes(), budget, func(row Row) {
+		rows++
+		r.emulated = r.emulated || row.Emulated
+		failed = failed || row.Outcome == Failed
+		r.print(row)
+	})
+	last := Row{Name: c.Name, Size: c.Size(r.sizes()), Outcome: Failed}
+	switch {
+	case ending.Over:
+		last.Outcome, last.Text = Over, fmt.Sprintf("ended after %v", budget.Round(time.Millisecond))
+	case ending.Err != nil && !failed:
+		last.Text = ending.Err.Error()
+	case rows == 0:
+		last.Text = "it ended without an outcome"
+	default:
+		last.Outcome = ""
+	}
+	if last.Outcome != "" {
+		failed = true
+		r.print(last)
+	}
+	if failed && ending.Stderr != "" {
+		fmt.Fprintf(r.Err, "%s:\n    %s\n", c.Name, strings.ReplaceAll(strings.TrimSpace(ending.Stderr), "\n", "\n    "))
+	}
+	return failed
+}
+
+func (r *Runner) print(row Row) {
+	r.counts[row.Outcome]++
+	fmt.Fprintf(r.Out, "| %s | %s | %s | %.0f |\n", cell(row.Name), cell(row.Size), row.outcome(), r.Now().Sub(r.began).Seconds())
+}
