@@ -50,11 +50,12 @@ func (r Row) outcome() string {
 	return what + ": " + cell(r.Text)
 }
 
-// Environment variables by which the process of a check learns what to do.
+// Environment variables by which the process of a check learns what to do. They do not begin with FLUENTPS_: that is for settings of runs,
+// which programs that a check starts would read.
 const (
-	CheckVar    = "FLUENTPS_GPU_CHECK"          // the name of the check
-	emulatedVar = "FLUENTPS_GPU_CHECK_EMULATED" // not empty: the driver is the emulated one
-	budgetVar   = "FLUENTPS_GPU_CHECK_BUDGET"   // what the check has, as a Go duration
+	CheckVar    = "GPU_CHECK_NAME"     // the name of the check
+	emulatedVar = "GPU_CHECK_EMULATED" // not empty: the driver is the emulated one
+	budgetVar   = "GPU_CHECK_BUDGET"   // what the check has, as a Go duration
 )
 
 // Report is the side of a check: it sends rows to the process that prints them.
