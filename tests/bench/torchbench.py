@@ -14,6 +14,7 @@ import argparse
 import os
 import socket
 import statistics
+import sys
 import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded
@@ -147,6 +148,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5, help="of a repetition, at least about (0.5)")
     parser.add_argument("--repetitions", type=int, default=5, help="whose median counts (5)")
     options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("PyTorch does not see a GPU", file=sys.stderr)
+        sys.exit(3)  # which gpu-check knows
     if options.ddp > 1:
         with socket.socket() as free:  # a port where the processes can meet
             free.bind(("127.0.0.1", 0))

@@ -82,7 +82,7 @@ var around = map[string]string{
 	"program.test": `echo "--- PASS: TestSome (0.1s)"`,
 	"python3": `case "$*" in
 		*torchbench.py*) echo "mlp 1 64000.0" ;;
-		*torch.cuda*) echo 2.11 True ;;
+		*metadata*) echo 2.11 ;;
 	esac`,
 }
 
@@ -206,10 +206,11 @@ func TestWhatIsWrongIsARow(t *testing.T) {
 			"PyTorch eager, float32": "skipped", "PyTorch eager, TF32": "skipped"}, ""},
 		{"no PyTorch", "", "python3", `echo "No module named torch" >&2; exit 1`, []string{"PyTorch"}, 0, map[string]string{
 			"PyTorch eager, float32": "skipped: PyTorch is missing: exit status 1: No module named torch", "PyTorch eager, TF32": "skipped: PyTorch is missing"}, ""},
-		{"PyTorch without GPUs", "", "python3", "echo 2.11 False", []string{"float32"}, 0, map[string]string{"PyTorch eager, float32": "skipped: PyTorch does not see the GPU: 2.11 False"}, ""},
-		{"PyTorch", "", "python3", `case "$*" in *torchbench.py*) echo "no such option" >&2; exit 2 ;; *) echo 2.11 True ;; esac`, []string{"TF32"}, 1,
+		{"PyTorch without GPUs", "", "python3", `case "$*" in *torchbench.py*) exit 3 ;; *) echo 2.11 ;; esac`, []string{"float32"}, 0,
+			map[string]string{"PyTorch eager, float32": "skipped: PyTorch 2.11 does not see the GPU"}, ""},
+		{"PyTorch", "", "python3", `case "$*" in *torchbench.py*) echo "no such option" >&2; exit 2 ;; *) echo 2.11 ;; esac`, []string{"TF32"}, 1,
 			map[string]string{"PyTorch eager, TF32": "**FAIL**: torchbench.py: exit status 2"}, "no such option"},
-		{"PyTorch without a time", "", "python3", "echo 2.11 True", []string{"TF32"}, 1, map[string]string{"PyTorch eager, TF32: mlp": "**FAIL**: torchbench.py printed no time"}, ""},
+		{"PyTorch without a time", "", "python3", "echo 2.11", []string{"TF32"}, 1, map[string]string{"PyTorch eager, TF32: mlp": "**FAIL**: torchbench.py printed no time"}, ""},
 		{"a test", "", "cuda.test", `echo "element 3 is 7"; exit 1`, []string{"copies"}, 1, map[string]string{"copies, events, threads, steady memory": "**FAIL**: exit status 1"}, "element 3 is 7"},
 		{"a test that is skipped", "", "program.test", `printf -- "--- PASS: TestA (0s)\n--- SKIP: TestB (0s)\n"`, []string{"two workers"}, 1,
 			map[string]string{"two workers train as on the CPU": "**FAIL**: tests were skipped"}, "--- SKIP"},

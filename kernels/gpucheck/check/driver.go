@@ -160,7 +160,7 @@ func jit(r *gpucheck.Report) error {
 	defer os.RemoveAll(cache)
 	var took [2]float64
 	for i := range took {
-		out, err := self(openAid, "CUDA_CACHE_PATH="+cache, "CUDA_CACHE_DISABLE=0").Output()
+		out, err := self(openAid, cacheVar+"="+cache, "CUDA_CACHE_DISABLE=0").Output()
 		if err != nil {
 			return failure(err, nil)
 		}

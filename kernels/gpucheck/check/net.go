@@ -117,7 +117,7 @@ func drawn(r *rand.Rand, n int, from workload.Samples) workload.Batch {
 		for j := range from.Cols {
 			b.X[i*from.Cols+j] = r.Float32()
 			if j%from.Classes == int(b.Y[i]) {
-				b.X[i*from.Cols+j] += 0.1
+				b.X[i*from.Cols+j] += 0.3
 			}
 		}
 	}
@@ -188,12 +188,13 @@ func distance(got, want []float32) float64 {
 }
 
 const (
-	learningRate = 0.02
+	learningRate = 0.05
 	lossMax      = 0.02 // by which the means of the last losses may differ, as a share
 )
 
 // losses compares training on the GPU and on the CPU over many steps. Training amplifies differences in the last bits, so the
-// means of the last losses count, not single ones.
+// means of the last losses count, not single ones. At a card's sizes they fall from 3.445 to 1.652 with one kernel set of the CPU, and to 1.653
+// with another.
 func losses(r *gpucheck.Report) error {
 	host, err := newNet(r.Sizes.Net, cpu.New(processors()), r.Sizes)
 	if err != nil {

@@ -96,10 +96,22 @@ func verdict(out, errs io.Writer, limit time.Duration, words []string) int {
 	}
 	began := time.Now() // looking for cuBLAS counts, too
 	program := gpucheck.Program{Path: path, Env: withLibraries()}
+	if os.Getenv(cacheVar) == "" { // or every process might compile all kernels again
+		cache, err := os.MkdirTemp("", "gpu-check-cache")
+		if err != nil {
+			fmt.Fprintln(errs, "gpu-check:", err)
+			return 2
+		}
+		defer os.RemoveAll(cache)
+		program.Env = append(program.Env, cacheVar+"="+cache)
+	}
 	fmt.Fprintf(out, "%s, %s\n\n", time.Now().Format(time.DateOnly), processor())
 	runner := gpucheck.Runner{Out: out, Err: errs, Checks: chosen, Limit: limit - time.Since(began) - gpucheck.Grace, Start: program.Start, Now: time.Now}
 	return runner.Run()
 }
+
+// cacheVar names the folder in which the driver keeps what it has compiled.
+const cacheVar = "CUDA_CACHE_PATH"
 
 // choose returns the checks that the words name. The gate is always among them.
 func choose(words []string) (chosen []gpucheck.Check) {

@@ -174,6 +174,17 @@ func newTimer(d kernels.Device, s gpucheck.Sizes) (*timer, error) {
 	return t, nil
 }
 
+// keepBusy launches what takes the GPU longer than the host needs to queue some hundred launches.
+func (t *timer) keepBusy() error {
+	const products = 4
+	for range products {
+		if err := t.device.Launch(kernels.GemmNN, t.busy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // row times a kernel and sends its row: the time of a launch, its rates, and their share of the card's own peak.
 func (t *timer) row(r *gpucheck.Report, k *kernels.Kernel, n kernels.Sizes, name, size string) error {
 	a := kernels.Args{N: n, F: k.Bench.Scalars}
@@ -204,7 +215,7 @@ func (t *timer) row(r *gpucheck.Report, k *kernels.Kernel, n kernels.Sizes, name
 	if err := t.device.Sync(); err != nil {
 		return err
 	}
-	ms, queued, err := cuda.Timed(t.device, func() error { return t.device.Launch(kernels.GemmNN, t.busy) }, run)
+	ms, queued, err := cuda.Timed(t.device, t.keepBusy, run)
 	if err != nil {
 		return err
 	}
