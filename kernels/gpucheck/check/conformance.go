@@ -194,7 +194,8 @@ func besideCPU(d, host kernels.Device, k *kernels.Kernel, n kernels.Sizes) (shar
 }
 
 // compare returns the largest difference from the CPU, as a share of twice the kernel's tolerance, and an error if one is above. The
-// reduction is at most as long as the operations of the launch for an element of the shortest vector that the kernel wrote.
+// reduction is at most as long as the operations of the launch for an element of the shortest vector that the kernel wrote. Of a
+// long sum near 0 the parts were as large as other sums are, so the error is relative to the root mean square of a vector, too.
 func compare(k *kernels.Kernel, n kernels.Sizes, before, want, got [8][]float32) (most float64, err error) {
 	flops, _ := k.Cost(n)
 	shortest := math.MaxInt
@@ -205,11 +206,12 @@ func compare(k *kernels.Kernel, n kernels.Sizes, before, want, got [8][]float32)
 	}
 	unit := 2 * k.Tol * kerneltest.Epsilon * math.Sqrt(max(1, flops/float64(shortest)))
 	for v := range want {
+		typical := max(1, rootMeanSquare(want[v]))
 		for i, w := range want[v] {
 			if got[v][i] == w {
 				continue
 			}
-			limit := unit * max(1, math.Abs(float64(w)))
+			limit := unit * max(typical, math.Abs(float64(w)))
 			off := math.Abs(float64(got[v][i]) - float64(w))
 			if !(off <= limit) { // also if it is NaN
 				return most, fmt.Errorf("vector %d element %d of %d is %.9g, %.9g on the CPU, apart by %.3g, at most %.3g", v, i, len(want[v]), got[v][i], w, off, limit)
@@ -218,6 +220,14 @@ func compare(k *kernels.Kernel, n kernels.Sizes, before, want, got [8][]float32)
 		}
 	}
 	return most, nil
+}
+
+func rootMeanSquare(x []float32) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum / float64(max(len(x), 1)))
 }
 
 // blas runs the cases of products through cuBLAS, and compares one product in TF32 with the exact one: there factors have 10 bits.
