@@ -33,6 +33,7 @@ type Runner struct {
 	Out, Err io.Writer
 	Checks   []Check
 	Limit    time.Duration // for all checks together
+	Reserve  time.Duration // of the limit, which no check gets
 	// Start runs a check, for at most the budget. It passes on the rows that the check sends.
 	Start func(c Check, sizes Sizes, budget time.Duration, emit func(Row)) Ending
 	Now   func() time.Time
@@ -73,7 +74,7 @@ func (r *Runner) sizes() Sizes {
 
 // check runs one check, the first of so many that are left, and says whether it failed.
 func (r *Runner) check(c Check, more int) (failed bool) {
-	left := r.Limit - r.Now().Sub(r.began)
+	left := r.Limit - r.Reserve - r.Now().Sub(r.began)
 	budget := min(c.Budget, left)
 	if c.Budget == 0 {
 		budget = left / time.Duration(more)

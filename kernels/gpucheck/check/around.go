@@ -243,9 +243,14 @@ func hugeBytes(p []byte) (bytes int) {
 //go:embed mpi/aware.c
 var awareSource []byte
 
+// awareSays begins the lines that say what went wrong, among those of the MPI.
+const awareSays = "aware: "
+
+func messages(gpucheck.Sizes) string { return "2 ranks, 1 KiB and 4 MiB" }
+
 // awareMPI builds a program with the MPI of this machine. It sends from GPU to GPU if the MPI says that it can.
 func awareMPI(r *gpucheck.Report) error {
-	const size = "2 ranks, 1 KiB and 4 MiB"
+	size := messages(r.Sizes)
 	for _, tool := range []string{"mpicc", "mpirun"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			r.Skip(r.Name, size, "%v", err)
@@ -279,7 +284,12 @@ func awareMPI(r *gpucheck.Report) error {
 	cmd.Stderr = &wrote
 	said, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("mpirun: %w", failure(err, []byte(wrote.String())))
+		fmt.Fprintln(os.Stderr, wrote.String())
+		if _, line, found := strings.Cut(wrote.String(), awareSays); found {
+			line, _, _ = strings.Cut(line, "\n")
+			return errors.New(line)
+		}
+		return fmt.Errorf("mpirun: %w", err)
 	}
 	answer, library, _ := strings.Cut(strings.TrimSpace(string(said)), " ")
 	switch answer {

@@ -148,12 +148,17 @@ func (o outcome) want(t *testing.T, code int, rows map[string]string) {
 	}
 }
 
-// The whole table runs on the emulated driver, with an MPI that says that it is CUDA-aware: every row is ok, and in its place.
-func TestTheWholeTableOnTheEmulatedDriver(t *testing.T) {
+// sayCUDA makes the MPI say that it is CUDA-aware. On the emulated driver it is, because the GPU's memory is on the host.
+func sayCUDA(t *testing.T) {
 	if os.Getenv("FLUENTPS_TEST_CUDA") == "emulated" {
 		name, value, _ := strings.Cut(mpitest.SayCUDA(t, true), "=")
 		t.Setenv(name, value)
 	}
+}
+
+// The whole table runs on the emulated driver, with an MPI that says that it is CUDA-aware: every row is ok, and in its place.
+func TestTheWholeTableOnTheEmulatedDriver(t *testing.T) {
+	sayCUDA(t)
 	o := checked(t, "", "")
 	o.want(t, 0, nil)
 	at := 0
@@ -217,11 +222,16 @@ func TestWhatIsWrongIsARow(t *testing.T) {
 		{"tests that are not there", "", "program.test", "", []string{"two workers"}, 0, map[string]string{"two workers train as on the CPU": "skipped: there is no "}, ""},
 		{"what a sanitizer finds", "", "compute-sanitizer", `echo "Invalid __global__ write"; exit 9`, []string{"memcheck"}, 1,
 			map[string]string{"compute-sanitizer memcheck": "**FAIL**: exit status 9"}, "Invalid __global__ write"},
+		{"messages between GPUs", "CUEMU_FAIL=cuMemcpyDtoHAsync:2:700", "", "", []string{"CUDA-aware"}, 1,
+			map[string]string{"CUDA-aware MPI": "**FAIL**: cuMemcpyDtoHAsync_v2: CUDA error 700"}, ""},
 		{"an MPI that is not CUDA-aware", "", "", "", []string{"MPI"}, 0, map[string]string{"CUDA-aware MPI": "skipped: Open MPI v"}, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if name, value, set := strings.Cut(c.env, "="); set {
 				t.Setenv(name, value)
+			}
+			if c.what == "messages between GPUs" {
+				sayCUDA(t)
 			}
 			o := checked(t, c.replaced, c.by, c.checks...)
 			o.want(t, c.code, c.rows)

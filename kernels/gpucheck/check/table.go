@@ -49,7 +49,7 @@ func init() {
 		{Name: "two ranks on one GPU", Budget: 15 * time.Second, Size: func(s gpucheck.Sizes) string {
 			return fmt.Sprintf("%s, %d steps each", netSize(s.Net)(s), s.SharedSteps)
 		}, Run: shared},
-		{Name: "CUDA-aware MPI", Budget: 20 * time.Second, Size: one, Run: awareMPI},
+		{Name: "CUDA-aware MPI", Budget: 20 * time.Second, Size: messages, Run: awareMPI},
 		{Name: "compute-sanitizer memcheck", Size: casesOf, Run: sanitizer("memcheck")},
 		{Name: "compute-sanitizer racecheck", Size: casesOf, Run: sanitizer("racecheck")},
 	}
@@ -106,7 +106,7 @@ func verdict(out, errs io.Writer, limit time.Duration, words []string) int {
 		program.Env = append(program.Env, cacheVar+"="+cache)
 	}
 	fmt.Fprintf(out, "%s, %s\n\n", time.Now().Format(time.DateOnly), processor())
-	runner := gpucheck.Runner{Out: out, Err: errs, Checks: chosen, Limit: limit - time.Since(began) - gpucheck.Grace, Start: program.Start, Now: time.Now}
+	runner := gpucheck.Runner{Out: out, Err: errs, Checks: chosen, Limit: limit, Reserve: time.Since(began) + gpucheck.Grace, Start: program.Start, Now: time.Now}
 	return runner.Run()
 }
 

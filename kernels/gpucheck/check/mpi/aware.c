@@ -19,7 +19,7 @@ static void *driver;
 		int (*f) type = (int (*) type)dlsym(driver, name);                                     \
 		int code = f ? f(__VA_ARGS__) : -1;                                                    \
 		if (code != 0) {                                                                       \
-			fprintf(stderr, "%s: CUDA error %d\n", name, code);                                \
+			fprintf(stderr, "aware: %s: CUDA error %d\n", name, code);                                \
 			MPI_Abort(MPI_COMM_WORLD, 1);                                                      \
 		}                                                                                      \
 	} while (0)
@@ -65,7 +65,7 @@ static void try(int rank, int n)
 	for (int i = 0; i < n; i++) {
 		float want = (float)(i % 1000 + (rank == 0));
 		if (host[i] != want) {
-			fprintf(stderr, "rank %d: element %d of %d is %g, must be %g\n", rank, i, n, host[i], want);
+			fprintf(stderr, "aware: rank %d: element %d of %d is %g, must be %g\n", rank, i, n, host[i], want);
 			MPI_Abort(MPI_COMM_WORLD, 1);
 		}
 		host[i]++;
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	MPI_Get_library_version(library, &length);
 	library[strcspn(library, ",\n")] = 0;
 	if (size != 2 || !driver) {
-		fprintf(stderr, "%d ranks, must be 2; the driver was %sfound\n", size, driver ? "" : "not ");
+		fprintf(stderr, "aware: %d ranks, must be 2; the driver was %sfound\n", size, driver ? "" : "not ");
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
 	int yes = aware();
