@@ -48,8 +48,8 @@ func TestTheEmulatorHasEverySource(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("//go:build cuemu\n\n// Made by make ptx: the kernels, compiled for the emulator, each file in a namespace of its own, and its entries listed.\n" +
-		"#include \"cuemu.h\"\n\n#include \"../gpu.cuh\"\n")
+	b.WriteString("//go:build cuemu && !races\n\n// Made by make ptx: the kernels, compiled for the emulator, each file in a namespace of its own, and its entries listed.\n" +
+		"#include \"cuemu.h\"\n\n#include \"../gpu.cuh\"\n#include \"pick.h\"\n")
 	for _, name := range names {
 		ptx, err := os.ReadFile(strings.TrimSuffix(name, ".cu") + ".ptx")
 		if err != nil {

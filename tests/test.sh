@@ -120,6 +120,7 @@ stage_slurm() { # jobs on a real Slurm of four nodes, which the tests start and 
 
 stage_emulator() { # the kernels for GPUs, thread by thread on the host; what g++ warns of, fails
 	CGO_CXXFLAGS="-O2 -g -Werror" go test -json -vet=off -tags cuemu ./kernels/cuemu | keep
+	tests/with-races.sh go test -json -count=1 -tags "cuemu races" ./kernels/cuemu | keep # small cases; make accept runs all
 }
 
 stage_cuda() { # with CUDA, on an emulated driver: needs a C++ compiler, and nothing of NVIDIA

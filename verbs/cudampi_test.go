@@ -53,7 +53,7 @@ func trainOverMPI(t *testing.T, aware bool, order string, set ...string) (run tr
 		program = append(program, "--set", s)
 	}
 	run.code, run.out = mpitest.Built.Run(t, mpitest.Job{Ranks: 3, Program: append(program, file),
-		Env: []string{asMain + "=1", mpitest.SayCUDA(t, aware), "CUEMU_ORDER=" + order, "CUEMU_COPIES=" + copies}})
+		Env: []string{asMain + "=1", mpitest.SayCUDA(t, aware), "CUEMU_ORDER=" + order, "CUEMU_COPIES=" + copies, "CUEMU_OPEN=" + map[bool]string{true: "1"}[aware]}})
 	if data, err := os.ReadFile(filepath.Join(dir, "out", "summary.json")); err == nil {
 		run.summary = metrics.Summary{}
 		if err := json.Unmarshal(data, &run.summary); err != nil {

@@ -14,6 +14,7 @@ import (
 // Refresh and Fetch copy no elements that MPI reaches, and these are written when the Event of a Fetch has passed. All other
 // elements are copied. Every element has the same place in the arena as on the host.
 func TestPlacedMemoryIsCopiedWhereNobodyElseReachesIt(t *testing.T) {
+	t.Setenv("CUEMU_OPEN", "1") // the emulated GPU's memory
 	orders(t, func(t *testing.T) {
 		for _, pinned := range []bool{true, false} {
 			d := started(t)

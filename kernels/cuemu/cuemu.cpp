@@ -1,4 +1,4 @@
-//go:build cuemu
+//go:build cuemu && !races
 
 // The emulator. It runs the threads of a CUDA block as fibers of one host thread, which switches between them at barriers
 // and shuffles. It reports behaviour that a real device leaves undefined, or makes it visible: barriers that not all threads
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "fiber.h"
+#include "races.h"
 
 extern "C" {
 // The linker defines these two as the ends of the section that __shared__ puts variables into.
@@ -39,6 +40,7 @@ struct Thread {
 	uint3 index;
 	int line;            // of the barrier or shuffle where it waits
 	unsigned mask;       // lanes that its shuffle names
+	bool ordering;       // it is a __syncwarp: what the lanes did before is seen behind it
 	unsigned shuffles;   // number of shuffles that it has begun
 	uint64_t sent[2];    // values of its latest shuffle and of the one before, which slower lanes may not have read yet
 };
@@ -56,7 +58,8 @@ Thread *running;
 const Entry *launched;
 void **arguments;
 char *stacks;
-sigjmp_buf fault;
+sigjmp_buf escape;
+const int stopped_by_signal = 1, stopped_by_races = 2;
 volatile sig_atomic_t watching; // faults of this thread belong to the kernel
 thread_local bool launching;
 const void *volatile fault_address;
@@ -77,7 +80,7 @@ void on_fault(int number, siginfo_t *info, void *context) {
 	if (launching && watching) {
 		fault_address = info->si_addr;
 		fault_signal = number;
-		siglongjmp(fault, 1);
+		siglongjmp(escape, stopped_by_signal);
 	}
 	for (int i = 0; i < 3; i++) { // not a kernel's fault: the old handler takes it
 		if (signals[i] != number)
@@ -128,6 +131,8 @@ bool release_shuffles(unsigned warp) {
 		}
 		if (!complete)
 			continue;
+		if (t.ordering)
+			races::passed_warp_sync(warp, t.mask);
 		for (unsigned k = 0; k < 32; k++)
 			if (t.mask >> k & 1)
 				threads[warp + k].state = ready;
@@ -142,6 +147,7 @@ bool release_barrier() {
 			return false;
 	for (unsigned i = 0; i < live; i++)
 		threads[i].state = ready;
+	races::passed_barrier();
 	return true;
 }
 
@@ -183,6 +189,7 @@ void run_warp(unsigned warp) {
 			if (t.state != ready)
 				continue;
 			running = &t;
+			races::run(&t - threads.data());
 			position.thread = t.index;
 			fiber_switch(&scheduler, &t.fiber);
 		}
@@ -206,11 +213,13 @@ bool run_block() {
 }
 
 bool run_blocks() {
+	races::start_launch(__start_cuemu_shared, __stop_cuemu_shared - __start_cuemu_shared, live);
 	const uint3 g = position.grid_dim;
 	uint64_t count = (uint64_t)g.x * g.y * g.z;
 	for (uint64_t k = 0; k < count; k++) {
 		uint64_t b = reversed ? count - 1 - k : k;
 		position.block = {(unsigned)(b % g.x), (unsigned)(b / g.x % g.y), (unsigned)(b / g.x / g.y)};
+		races::start_block(b);
 		if (!run_block())
 			return false;
 	}
@@ -251,14 +260,46 @@ bool prepare(const char *entry, uint3 grid, uint3 block, unsigned shared_bytes) 
 	return true;
 }
 
+std::string fault_found() {
+	char where[32];
+	snprintf(where, sizeof where, "%p", fault_address);
+	return "thread " + name(position.thread) + " of block " + name(position.block) +
+	       (fault_signal == SIGFPE ? ": division by zero" : std::string(": access outside of every vector, at ") + where);
+}
+
+std::string races_found() {
+#ifdef CUEMU_RACES
+	return races::describe(launched->pointers, arguments);
+#else
+	return "";
+#endif
+}
+
+// each_vector calls f with the address of each vector that the launch gets.
+void each_vector(void (*f)(const void *)) {
+	for (unsigned i = 0; launched->pointers >> i; i++)
+		if (launched->pointers >> i & 1)
+			f(*static_cast<void **>(arguments[i]));
+}
+
 } // namespace
 
-Entry::Entry(const char *name, void (*run)(void **), unsigned threads_max)
-    : name(name), run(run), threads_max(threads_max), next(entries) {
+Entry::Entry(const char *name, void (*run)(void **), unsigned pointers, unsigned threads_max)
+    : name(name), run(run), pointers(pointers), threads_max(threads_max), next(entries) {
 	entries = this;
 }
 
 void barrier(int line) { wait(at_barrier, line); }
+
+void sync_warp(int line, unsigned mask) {
+	running->mask = mask | 1u << lane();
+	running->ordering = true;
+	wait(in_shuffle, line);
+}
+
+#ifdef CUEMU_RACES
+void races::stop() { siglongjmp(escape, stopped_by_races); }
+#endif
 
 unsigned lane() { return (running - threads.data()) % 32; }
 
@@ -266,6 +307,7 @@ uint64_t shuffle(int line, unsigned mask, uint64_t value, unsigned from) {
 	unsigned parity = running->shuffles++ % 2;
 	running->sent[parity] = value;
 	running->mask = mask | 1u << lane();
+	running->ordering = false;
 	wait(in_shuffle, line);
 	if (!(mask >> from % 32 & 1))
 		return ~0ull; // a lane that does not take part has sent nothing
@@ -281,17 +323,18 @@ int cuemu_launch(const char *entry, const unsigned grid[3], const unsigned block
 	if (!prepare(entry, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes))
 		return 1;
 	arguments = args;
+	each_vector(cuemu_open);
 	bool done;
-	if (sigsetjmp(fault, 1)) {
-		char where[32];
-		snprintf(where, sizeof where, "%p", fault_address);
-		done = fail("thread " + name(position.thread) + " of block " + name(position.block) +
-		            (fault_signal == SIGFPE ? ": division by zero" : std::string(": access outside of every vector, at ") + where));
-	} else {
+	const int stopped = sigsetjmp(escape, 1);
+	if (!stopped) {
 		watch(true);
 		done = run_blocks();
+	} else {
+		done = fail(stopped_by_races == stopped ? races_found() : fault_found());
 	}
 	watch(false);
+	races::end_launch();
+	each_vector(cuemu_close);
 	return !done;
 }
 

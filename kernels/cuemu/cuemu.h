@@ -26,9 +26,20 @@ unsigned cuemu_threads_max(const char *entry);
 void cuemu_reverse(int on);
 
 // cuemu_alloc returns zeroed memory whose last byte lies just before a page that faults, or NULL if there is no memory.
-// cuemu_free releases it. It returns nonzero if bytes in front of the memory were written.
+// The host cannot access it: where it tries, a line says so, and the program gets its SIGSEGV. The environment variable
+// CUEMU_OPEN=1 leaves memory open, for networks that reach a GPU's memory. cuemu_free releases it. It returns nonzero if bytes
+// in front of the memory were written.
 void *cuemu_alloc(size_t bytes);
 int cuemu_free(void *memory);
+
+// cuemu_copy copies memory, of the host or of the device. cuemu_set writes a value of 4 bytes count times.
+void cuemu_copy(void *to, const void *from, size_t bytes);
+void cuemu_set(void *to, unsigned value, size_t count);
+
+// Between cuemu_open and cuemu_close the host can access the vector that contains an address. Each open needs a close.
+// Addresses of the host change nothing.
+void cuemu_open(const void *address);
+void cuemu_close(const void *address);
 
 #ifdef __cplusplus
 } // extern "C"
@@ -36,6 +47,7 @@ int cuemu_free(void *memory);
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 namespace cuemu {
@@ -51,6 +63,7 @@ struct Position {
 extern Position position;
 
 void barrier(int line);
+void sync_warp(int line, unsigned mask = ~0u);
 uint64_t shuffle(int line, unsigned mask, uint64_t value, unsigned from);
 unsigned lane();
 
@@ -58,10 +71,18 @@ unsigned lane();
 struct Entry {
 	const char *name;
 	void (*run)(void **args);
+	unsigned pointers;    // a bit for each parameter, the first one lowest: it is an address
 	unsigned threads_max; // of a block: .maxntid of the PTX
 	const Entry *next;
-	Entry(const char *name, void (*run)(void **args), unsigned threads_max = 1024);
+	Entry(const char *name, void (*run)(void **args), unsigned pointers, unsigned threads_max = 1024);
 };
+
+template <class... A> unsigned pointers(void (*)(A...)) {
+	unsigned bits = 0, at = 1;
+	for (bool is : {false, std::is_pointer<A>::value...})
+		at *= 2, bits |= is ? at / 4 : 0;
+	return bits;
+}
 
 template <class... A, size_t... I> void apply(void (*f)(A...), void **args, std::index_sequence<I...>) {
 	f(*static_cast<A *>(args[I])...);
@@ -94,7 +115,7 @@ inline unsigned source_lane(unsigned index, unsigned width) { return lane() / wi
 // CUEMU_ENTRY(function, threads) lists a __global__ function. Blocks may have at most so many threads, or 1024.
 #define CUEMU_ENTRY(function, ...)                                                                                     \
 	static void function##_run(void **args) { cuemu::apply(function, args); }                                      \
-	static cuemu::Entry function##_entry(#function, function##_run __VA_OPT__(, ) __VA_ARGS__);
+	static cuemu::Entry function##_entry(#function, function##_run, cuemu::pointers(function) __VA_OPT__(, ) __VA_ARGS__);
 
 // The language. Shared memory of all kernels lies in one section, which each block finds filled with 0xff.
 #define __global__
@@ -109,7 +130,7 @@ inline unsigned source_lane(unsigned index, unsigned width) { return lane() / wi
 #define warpSize 32
 
 #define __syncthreads() cuemu::barrier(__LINE__)
-#define __syncwarp() ((void)cuemu::exchange(__LINE__, ~0u, 0, cuemu::lane()))
+#define __syncwarp(...) cuemu::sync_warp(__LINE__ __VA_OPT__(, ) __VA_ARGS__)
 #define __shfl_down_sync(mask, value, delta)                                                                           \
 	cuemu::exchange(__LINE__, mask, value, cuemu::source_down(delta, 32))
 #define __shfl_up_sync(mask, value, delta) cuemu::exchange(__LINE__, mask, value, cuemu::source_up(delta, 32))

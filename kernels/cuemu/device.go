@@ -3,6 +3,7 @@
 package cuemu
 
 // #cgo CXXFLAGS: -std=c++17 -fno-strict-aliasing -Wall -Wextra -Wno-unknown-pragmas -Wno-unused-parameter
+// #cgo races LDFLAGS: -lcuemu
 // #include <stdlib.h>
 // #include "cuemu.h"
 //
@@ -12,6 +13,9 @@ package cuemu
 // 		args[i] = &values[i];
 // 	return cuemu_launch(entry, grid, block, 0, args);
 // }
+//
+// static void copy_in(unsigned long long to, const float *from, size_t bytes) { cuemu_copy((void *)to, from, bytes); }
+// static void copy_out(float *to, unsigned long long from, size_t bytes) { cuemu_copy(to, (const void *)from, bytes); }
 import "C"
 
 import (
@@ -48,8 +52,25 @@ func (d *device) Alloc(n int) (kernels.Vec, error) {
 		return kernels.Vec{}, err
 	}
 	d.vectors = append(d.vectors, p)
-	host := unsafe.Slice((*float32)(p), n)
-	return kernels.Vec{Host: host, Dev: uint64(uintptr(p)), N: n}, nil
+	return kernels.Vec{Dev: uint64(uintptr(p)), N: n}, nil
+}
+
+// Upload copies src to the start of dst. The host cannot access the emulator's memory itself.
+func (d *device) Upload(dst kernels.Vec, src []float32) error {
+	if dst.N < len(src) {
+		return fmt.Errorf("cuemu: upload of %d elements into a vector of %d", len(src), dst.N)
+	}
+	C.copy_in(C.ulonglong(dst.Dev), (*C.float)(unsafe.SliceData(src)), C.size_t(4*len(src)))
+	return nil
+}
+
+// Download copies the first len(dst) elements of src.
+func (d *device) Download(dst []float32, src kernels.Vec) error {
+	if src.N < len(dst) {
+		return fmt.Errorf("cuemu: download of %d elements from a vector of %d", len(dst), src.N)
+	}
+	C.copy_out((*C.float)(unsafe.SliceData(dst)), C.ulonglong(src.Dev), C.size_t(4*len(dst)))
+	return nil
 }
 
 func alloc(n int) (unsafe.Pointer, error) {
@@ -83,9 +104,7 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, free(scratch)) }()
-		for i := range unsafe.Slice((*float32)(scratch), n) {
-			*(*float32)(unsafe.Add(scratch, 4*i)) = float32(math.NaN())
-		}
+		C.cuemu_set(scratch, C.uint(math.Float32bits(float32(math.NaN()))), C.size_t(n))
 		values[k.CUDA.Vecs+k.CUDA.Sizes+k.CUDA.Scalars] = C.ulonglong(uintptr(scratch))
 	}
 	for _, step := range k.CUDA.Steps(a.N) {

@@ -1,9 +1,10 @@
-//go:build cuemu
+//go:build cuemu && !races
 
 // Made by make ptx: the kernels, compiled for the emulator, each file in a namespace of its own, and its entries listed.
 #include "cuemu.h"
 
 #include "../gpu.cuh"
+#include "pick.h"
 
 namespace adam_cu {
 #include "../adam/adam.cu"

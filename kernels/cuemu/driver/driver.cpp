@@ -4,7 +4,7 @@
 //   - asynchronous copies take pinned memory only, lie inside one allocation, and overwrite their host destination with
 //     NaN until they are done
 //   - no work is done before the program waits for it (order.cpp)
-//   - fresh memory holds NaN and ends at an unmapped page
+//   - fresh memory holds NaN and ends at an unmapped page, and the host cannot access it
 //   - the release of a context fails, and names what is left, if the program has not released all its resources
 // The environment configures it. It is read when a context is made:
 //   CUEMU_DEVICES=n          GPUs, 1 by default; 0: none
@@ -13,6 +13,7 @@
 //                            CUDA_ERROR_UNKNOWN (999); kernel:n is a failure that appears when the n-th kernel runs
 //   CUEMU_POLL=no            waits that poll fail: those in a context, or for an event, that was not made to sleep
 //   CUEMU_ORDER=eager        see order.cpp
+//   CUEMU_OPEN=1             the host can access memory that is allocated from now on, as an MPI does that knows GPUs
 //   CUEMU_COPIES=FILE        gets a line for each context that is released: the bytes copied to the host, and the bytes
 //                            copied to the GPU
 #include "state.h"
@@ -312,7 +313,9 @@ API cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
 	if (!memory) {
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	cuemu_open(memory);
 	memset(memory, 0xff, bytes);
+	cuemu_close(memory);
 	*p = reinterpret_cast<CUdeviceptr>(memory);
 	current->memory[*p] = bytes;
 	return CUDA_SUCCESS;

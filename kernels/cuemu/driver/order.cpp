@@ -17,15 +17,11 @@ static CUresult run(Stream *s, Op &op)
 {
 	switch (op.kind) {
 	case Op::Copy:
-		memcpy(op.to, op.from, op.bytes);
+		cuemu_copy(op.to, op.from, op.bytes);
 		return CUDA_SUCCESS;
-	case Op::Set: {
-		unsigned *to = static_cast<unsigned *>(op.to);
-		for (size_t i = 0; i < op.bytes / 4; i++) {
-			to[i] = op.value;
-		}
+	case Op::Set:
+		cuemu_set(op.to, op.value, op.bytes / 4);
 		return CUDA_SUCCESS;
-	}
 	case Op::Record:
 		op.event->run++;
 		return CUDA_SUCCESS;

@@ -98,6 +98,10 @@ unsigned cuemu_threads_max(const char *entry);
 const char *cuemu_error(void);
 void *cuemu_alloc(size_t bytes);
 int cuemu_free(void *memory);
+void cuemu_copy(void *to, const void *from, size_t bytes);
+void cuemu_set(void *to, unsigned value, size_t count);
+void cuemu_open(const void *address);
+void cuemu_close(const void *address);
 }
 
 #endif
