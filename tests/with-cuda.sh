@@ -19,7 +19,8 @@ if stale "$build/libcuda.a" "$root"/kernels/cuda/cuload "$root/go.mod"; then
 	(cd "$root" && env -u CGO_CFLAGS -u CGO_LDFLAGS go run ./kernels/cuda/cuload "$build")
 fi
 # The go command does not watch the header: the macro makes it compile anew what was compiled with another one.
-export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g} -I$build/include -DCULOAD_HEADER=$(cksum <"$build/include/cuda.h" | cut -d ' ' -f 1)"
+header=$(cksum <"$build/include/cuda.h")
+export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g} -I$build/include -DCULOAD_HEADER=${header%% *}"
 export CGO_LDFLAGS="${CGO_LDFLAGS:+$CGO_LDFLAGS }-L$build -lcuda -ldl"
 if [ "${1:-}" = --emulated ]; then
 	shift
