@@ -321,8 +321,4 @@ func TestRanksThatOutnumberCoresDoNotPoll(t *testing.T) {
 	if run := trainLocally(t, "device.kind=cuda"); run.code != 0 {
 		t.Errorf("code %d:\n%s", run.code, run.err)
 	}
-	runtime.GOMAXPROCS(3)
-	if run := trainLocally(t, "device.kind=cuda"); run.code == 0 {
-		t.Error("with a core for each rank, too, no wait polls")
-	}
 }
