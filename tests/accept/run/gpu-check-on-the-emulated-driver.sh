@@ -31,5 +31,6 @@ done < <(grep '| skipped' "$TMP/table" || true)
 
 code=0
 LD_LIBRARY_PATH=/nonexistent "$TMP/gpu/gpu-check" >"$TMP/without" 2>"$TMP/log" || code=$?
-[ "$code" -eq 1 ] && grep -qF '| driver | - | **FAIL**: libcuda.so.1 was not found' "$TMP/without" || fail "without a driver: code $code, $(cat "$TMP/without")"
+[ "$code" -eq 1 ] || fail "without a driver: code $code, $(cat "$TMP/without")"
+grep -qF '| driver | - | **FAIL**: libcuda.so.1 was not found' "$TMP/without" || fail "without a driver: $(cat "$TMP/without")"
 figure "$(tail -n 1 "$TMP/table")"
