@@ -148,11 +148,12 @@ func (o outcome) want(t *testing.T, code int, rows map[string]string) {
 	}
 }
 
-// sayCUDA makes the MPI say that it is CUDA-aware. On the emulated driver it is, because the GPU's memory is on the host.
+// sayCUDA makes the MPI say that it is CUDA-aware, and opens the emulated GPU's memory to it, which is on the host.
 func sayCUDA(t *testing.T) {
 	if os.Getenv("FLUENTPS_TEST_CUDA") == "emulated" {
 		name, value, _ := strings.Cut(mpitest.SayCUDA(t, true), "=")
 		t.Setenv(name, value)
+		t.Setenv("CUEMU_OPEN", "1")
 	}
 }
 
