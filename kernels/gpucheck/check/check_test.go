@@ -78,8 +78,8 @@ var around = map[string]string{
 	"nvidia-smi": `echo "580.1"`,
 	"compute-sanitizer": `while [ "${1#--}" != "$1" ]; do shift; shift; done
 		exec "$@"`,
-	"cuda.test":    `echo "--- PASS: TestSome (0.1s)"`,
-	"program.test": `echo "--- PASS: TestSome (0.1s)"`,
+	"cuda.test":    `for name in A B C D E F; do echo "--- PASS: Test$name (0.1s)"; done`,
+	"program.test": `for name in A B; do echo "--- PASS: Test$name (0.1s)"; done`,
 	"python3": `case "$*" in
 		*torchbench.py*) echo "mlp 1 64000.0" ;;
 		*metadata*) echo 2.11 ;;
@@ -219,7 +219,7 @@ func TestWhatIsWrongIsARow(t *testing.T) {
 		{"PyTorch without a time", "", "python3", "echo 2.11", []string{"TF32"}, 1, map[string]string{"PyTorch eager, TF32: mlp": "**FAIL**: torchbench.py printed no time"}, ""},
 		{"a test", "", "cuda.test", `echo "element 3 is 7"; exit 1`, []string{"copies"}, 1, map[string]string{"copies, events, threads, steady memory": "**FAIL**: exit status 1"}, "element 3 is 7"},
 		{"a test that is skipped", "", "program.test", `printf -- "--- PASS: TestA (0s)\n--- SKIP: TestB (0s)\n"`, []string{"two workers"}, 1,
-			map[string]string{"two workers train as on the CPU": "**FAIL**: tests were skipped"}, "--- SKIP"},
+			map[string]string{"two workers train as on the CPU": "**FAIL**: 1 of them ran and passed"}, "--- SKIP"},
 		{"tests that are not there", "", "program.test", "", []string{"two workers"}, 0, map[string]string{"two workers train as on the CPU": "skipped: there is no "}, ""},
 		{"what a sanitizer finds", "", "compute-sanitizer", `echo "Invalid __global__ write"; exit 9`, []string{"memcheck"}, 1,
 			map[string]string{"compute-sanitizer memcheck": "**FAIL**: exit status 9"}, "Invalid __global__ write"},
