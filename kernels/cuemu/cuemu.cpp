@@ -351,3 +351,27 @@ void cuemu_reverse(int on) {
 	std::lock_guard<std::mutex> lock(one_launch);
 	reversed = on;
 }
+
+#ifdef CUEMU_RACES
+
+int cuemu_touch(const void *memory, size_t bytes, int writes) {
+	std::lock_guard<std::mutex> lock(one_launch);
+	if (sigsetjmp(escape, 0)) {
+		error = races::operation() + ": " + races::describe(0, nullptr);
+		return 1;
+	}
+	races::touch(memory, bytes, writes);
+	return 0;
+}
+
+void cuemu_begin(unsigned stream, const unsigned *before, unsigned streams, const char *what) {
+	std::lock_guard<std::mutex> lock(one_launch);
+	races::begin(stream, before, streams, what);
+}
+
+#else
+
+int cuemu_touch(const void *, size_t, int) { return 0; }
+void cuemu_begin(unsigned, const unsigned *, unsigned, const char *) {}
+
+#endif

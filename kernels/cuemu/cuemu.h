@@ -32,9 +32,17 @@ void cuemu_reverse(int on);
 void *cuemu_alloc(size_t bytes);
 int cuemu_free(void *memory);
 
-// cuemu_copy copies memory, of the host or of the device. cuemu_set writes a value of 4 bytes count times.
-void cuemu_copy(void *to, const void *from, size_t bytes);
-void cuemu_set(void *to, unsigned value, size_t count);
+// cuemu_copy copies memory, of the host or of the device. cuemu_set writes a value of 4 bytes count times. They return nonzero
+// where the race check finds that nothing orders them after an earlier access.
+int cuemu_copy(void *to, const void *from, size_t bytes);
+int cuemu_set(void *to, unsigned value, size_t count);
+
+// cuemu_touch tells the race check that some computation of the host reads or writes device memory now.
+int cuemu_touch(const void *memory, size_t bytes, int writes);
+
+// cuemu_begin tells the race check that what follows belongs to an operation of a stream, which comes behind the first before[i] operations
+// of each stream i. Without it, each launch and each copy comes behind all earlier ones.
+void cuemu_begin(unsigned stream, const unsigned *before, unsigned streams, const char *what);
 
 // Between cuemu_open and cuemu_close the host can access the vector that contains an address. Each open needs a close.
 // Addresses of the host change nothing.

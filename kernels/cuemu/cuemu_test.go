@@ -28,14 +28,7 @@ func launch(t *testing.T, entry string, n int, grid, block [3]int) ([]float32, e
 	if err := dev.Upload(v, got); err != nil {
 		t.Fatal(err)
 	}
-	k := &kernels.Kernel{
-		Name: entry,
-		Need: func(kernels.Sizes) [8]int { return [8]int{} },
-		CUDA: &kernel.CUDA{Vecs: 1, Steps: func(kernels.Sizes) [4]kernel.Step {
-			return [4]kernel.Step{{Entry: entry, Grid: grid, Block: block}}
-		}},
-	}
-	err = dev.Launch(k, kernels.Args{V: kernels.Vecs{v}})
+	err = dev.Launch(faulty(entry, grid, block), kernels.Args{V: kernels.Vecs{v}})
 	if err := dev.Download(got, v); err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +36,17 @@ func launch(t *testing.T, entry string, n int, grid, block [3]int) ([]float32, e
 		err = closed
 	}
 	return got, err
+}
+
+// faulty is a kernel of faulty.cpp.
+func faulty(entry string, grid, block [3]int) *kernels.Kernel {
+	return &kernels.Kernel{
+		Name: entry,
+		Need: func(kernels.Sizes) [8]int { return [8]int{} },
+		CUDA: &kernel.CUDA{Vecs: 1, Steps: func(kernels.Sizes) [4]kernel.Step {
+			return [4]kernel.Step{{Entry: entry, Grid: grid, Block: block}}
+		}},
+	}
 }
 
 func TestPlaces(t *testing.T) {

@@ -14,8 +14,8 @@ package cuemu
 // 	return cuemu_launch(entry, grid, block, 0, args);
 // }
 //
-// static void copy_in(unsigned long long to, const float *from, size_t bytes) { cuemu_copy((void *)to, from, bytes); }
-// static void copy_out(float *to, unsigned long long from, size_t bytes) { cuemu_copy(to, (const void *)from, bytes); }
+// static int copy_in(unsigned long long to, const float *from, size_t bytes) { return cuemu_copy((void *)to, from, bytes); }
+// static int copy_out(float *to, unsigned long long from, size_t bytes) { return cuemu_copy(to, (const void *)from, bytes); }
 import "C"
 
 import (
@@ -60,8 +60,7 @@ func (d *device) Upload(dst kernels.Vec, src []float32) error {
 	if dst.N < len(src) {
 		return fmt.Errorf("cuemu: upload of %d elements into a vector of %d", len(src), dst.N)
 	}
-	C.copy_in(C.ulonglong(dst.Dev), (*C.float)(unsafe.SliceData(src)), C.size_t(4*len(src)))
-	return nil
+	return failure(C.copy_in(C.ulonglong(dst.Dev), (*C.float)(unsafe.SliceData(src)), C.size_t(4*len(src))))
 }
 
 // Download copies the first len(dst) elements of src.
@@ -69,8 +68,7 @@ func (d *device) Download(dst []float32, src kernels.Vec) error {
 	if src.N < len(dst) {
 		return fmt.Errorf("cuemu: download of %d elements from a vector of %d", len(dst), src.N)
 	}
-	C.copy_out((*C.float)(unsafe.SliceData(dst)), C.ulonglong(src.Dev), C.size_t(4*len(dst)))
-	return nil
+	return failure(C.copy_out((*C.float)(unsafe.SliceData(dst)), C.ulonglong(src.Dev), C.size_t(4*len(dst))))
 }
 
 func alloc(n int) (unsafe.Pointer, error) {
@@ -104,7 +102,9 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, free(scratch)) }()
-		C.cuemu_set(scratch, C.uint(math.Float32bits(float32(math.NaN()))), C.size_t(n))
+		if err := failure(C.cuemu_set(scratch, C.uint(math.Float32bits(float32(math.NaN()))), C.size_t(n))); err != nil {
+			return err
+		}
 		values[k.CUDA.Vecs+k.CUDA.Sizes+k.CUDA.Scalars] = C.ulonglong(uintptr(scratch))
 	}
 	for _, step := range k.CUDA.Steps(a.N) {
@@ -139,10 +139,15 @@ func run(step kernel.Step, values *[24]C.ulonglong) error {
 	for i := range 3 {
 		grid[i], block[i] = C.uint(step.Grid[i]), C.uint(step.Block[i])
 	}
-	if C.launch(name, &grid[0], &block[0], &values[0]) != 0 {
-		return errors.New("cuemu: " + C.GoString(C.cuemu_error()))
+	return failure(C.launch(name, &grid[0], &block[0], &values[0]))
+}
+
+// failure is the error of a call that has returned code.
+func failure(code C.int) error {
+	if code == 0 {
+		return nil
 	}
-	return nil
+	return errors.New("cuemu: " + C.GoString(C.cuemu_error()))
 }
 
 // Has reports whether an entry of this name is compiled in.

@@ -167,17 +167,23 @@ void cuemu_close(const void *address) {
 		protect(at->second, PROT_NONE);
 }
 
-void cuemu_copy(void *to, const void *from, size_t bytes) {
+int cuemu_copy(void *to, const void *from, size_t bytes) {
+	if (cuemu_touch(from, bytes, 0) || cuemu_touch(to, bytes, 1))
+		return 1;
 	cuemu_open(to);
 	cuemu_open(from);
 	memcpy(to, from, bytes);
 	cuemu_close(from);
 	cuemu_close(to);
+	return 0;
 }
 
-void cuemu_set(void *to, unsigned value, size_t count) {
+int cuemu_set(void *to, unsigned value, size_t count) {
+	if (cuemu_touch(to, 4 * count, 1))
+		return 1;
 	cuemu_open(to);
 	for (size_t i = 0; i < count; i++)
 		static_cast<unsigned *>(to)[i] = value;
 	cuemu_close(to);
+	return 0;
 }

@@ -9,7 +9,7 @@
 //   - those of one phase are ordered within a thread, and within a warp by __syncwarp: each thread knows the clocks of the other
 //     lanes of its warp as of the latest one. A shuffle orders no memory.
 //   - those of two blocks of a launch are never ordered
-//   - those of two launches always are
+//   - those of two launches are, unless two streams run them side by side (operations.cpp)
 // A cell remembers the latest write, and the reads of the latest phase that has any: FastTrack's epochs (Flanagan, Freund, PLDI
 // 2009), where a set of reads in one warp replaces its vector of reads. [P]
 #include "races.h"
@@ -38,6 +38,7 @@ struct Cell {
 	int32_t write_code, read_code; // from anchor; of the first of the readers
 	uint32_t lanes;               // of the warp, that read. With many_warps: a thread, and 16 bits higher one of another warp
 	Clock write_clock, read_clock; // of the readers, unless read_clocks has a clock for each
+	uint64_t read_beside;          // the phase of a read in a stream that ran beside that of a later read
 };
 
 const unsigned thread_bits = 10, many_warps = 1 << 5, other_blocks = 1 << 6;
@@ -93,22 +94,35 @@ uint64_t block_of(uint64_t phase) {
 	active = false;
 	bool in_shared = address - (uintptr_t)shared < shared_bytes;
 	fault = {false, in_shared, address, address - (uintptr_t)shared - shared_lowest, write, other_write, now, other,
-	         block_of(phase), block_of(other_phase), code, other_code};
+	         block_of(phase), block_of(other_phase), code, other_code, ""};
 	stop();
 }
 
 [[noreturn]] void unwritten(uintptr_t address, void *code) {
 	active = false;
 	const size_t lowest = shared_lowest < shared_bytes ? shared_lowest : 0;
-	fault = {true, true, address, address - (uintptr_t)shared - lowest, false, false, now, now, block_of(phase), block_of(phase), code, code};
+	fault = {true, true, address, address - (uintptr_t)shared - lowest, false, false, now, now, block_of(phase), block_of(phase), code, code, ""};
+	stop();
+}
+
+// after_operations checks an access of device memory against one in an earlier launch or copy.
+inline void after_operations(uint64_t when, uintptr_t address, bool write, void *code, bool other_write, int32_t other_code) {
+	const std::string *other = when >= beside_from ? beside(when) : nullptr;
+	if (!other)
+		return;
+	active = false;
+	fault = {false, false, address, 0, write, other_write, now, 0, block_of(phase), 0, code, other_code ? code_at(other_code) : nullptr, *other};
 	stop();
 }
 
 // after_write checks an access against the latest write.
 inline void after_write(const Cell *c, uintptr_t address, bool is_shared, bool write, void *code) {
 	const uint64_t when = c->write >> thread_bits;
-	if (when < (is_shared ? block_begin : launch_begin))
+	if (when < (is_shared ? block_begin : launch_begin)) {
+		if (!is_shared)
+			after_operations(when, address, write, code, true, c->write_code);
 		return;
+	}
 	const unsigned thread = c->write & ((1 << thread_bits) - 1);
 	if (when < block_begin || (when == phase && !ordered(thread, c->write_clock)))
 		found(address, write, code, true, thread, when, code_at(c->write_code));
@@ -117,8 +131,13 @@ inline void after_write(const Cell *c, uintptr_t address, bool is_shared, bool w
 // after_reads checks a write against the reads.
 inline void after_reads(const Cell *c, uintptr_t address, bool is_shared, void *code) {
 	const uint64_t when = c->read >> thread_bits;
-	if (when < (is_shared ? block_begin : launch_begin))
+	if (!is_shared && c->read_beside)
+		after_operations(c->read_beside, address, true, code, false, 0);
+	if (when < (is_shared ? block_begin : launch_begin)) {
+		if (!is_shared)
+			after_operations(when, address, true, code, false, c->read_code);
 		return;
+	}
 	const unsigned warp = c->read & 31;
 	unsigned other = c->read & many_warps ? c->lanes & 0xffff : warp * 32 + __builtin_ctz(c->lanes);
 	if (when < block_begin)
@@ -151,6 +170,8 @@ inline void note_read(Cell *c, bool is_shared, int32_t code) {
 	const uint64_t when = c->read >> thread_bits;
 	const unsigned lane = now % 32;
 	if (when != phase) {
+		if (!is_shared && when >= beside_from && when < launch_begin && beside(when))
+			c->read_beside = when;
 		bool others = !is_shared && when >= launch_begin && (when < block_begin || c->read & other_blocks);
 		return first_read(c, others ? other_blocks : 0, code);
 	}
@@ -188,7 +209,7 @@ inline void access(const void *memory, unsigned bytes, bool write, void *code) {
 		return;
 	const uintptr_t from = is_shared ? reinterpret_cast<uintptr_t>(shared) : reinterpret_cast<uintptr_t>(arena);
 	Cell *c = (is_shared ? shared_cells : arena_cells) + (address - from) / 4;
-	const int32_t offset = static_cast<char *>(code) - reinterpret_cast<char *>(anchor);
+	const int32_t offset = code ? static_cast<char *>(code) - reinterpret_cast<char *>(anchor) : 0;
 	for (const uintptr_t end = address + bytes; address < end; address += 4, c++) {
 		after_write(c, address, is_shared, write, code);
 		if (!write) {
@@ -237,7 +258,7 @@ void forget(char *from, size_t bytes) {
 
 void start_launch(char *section, size_t bytes, unsigned count) {
 	if (!shared_cells)
-		shared_cells = static_cast<Cell *>(map((bytes + 3) / 4 * sizeof(Cell), PROT_READ | PROT_WRITE));
+		shared_cells = static_cast<Cell *>(map((bytes / 4 + 1) * sizeof(Cell), PROT_READ | PROT_WRITE));
 	if (!shared_cells)
 		abort();
 	shared = section;
@@ -298,6 +319,21 @@ void passed_warp_sync(unsigned warp, unsigned mask) {
 }
 
 void run(unsigned thread) { now = thread; }
+
+void begin(unsigned stream, const unsigned *before, unsigned streams, const char *what) {
+	start_operation(++phase, stream, before, streams, what);
+}
+
+void touch(const void *memory, size_t bytes, bool write) {
+	if (!operating())
+		return;
+	launch_begin = block_begin = ++phase;
+	blocks.assign(1, {phase, 0});
+	now = 0;
+	active = true;
+	access(memory, bytes, write, nullptr);
+	active = false;
+}
 
 } // namespace races
 } // namespace cuemu

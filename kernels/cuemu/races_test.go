@@ -76,3 +76,41 @@ func TestRacesAreReported(t *testing.T) {
 		}
 	}
 }
+
+// Operations of two streams need an event between them, or a host that waits.
+func TestStreamsNeedAnOrder(t *testing.T) {
+	dev := New(false)
+	v, err := dev.Alloc(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := make([]float32, 64)
+	launch := func() error {
+		return dev.Launch(faulty("with_barrier", [3]int{1, 1, 1}, [3]int{64, 1, 1}), kernels.Args{V: kernels.Vecs{v}})
+	}
+	for _, c := range []struct {
+		what   string
+		stream int
+		before []uint32
+		run    func() error
+		want   string // "": ordered
+	}{
+		{"with_barrier", 0, nil, launch, ""},
+		{"a copy", 1, []uint32{0}, func() error { return dev.Download(host, v) },
+			"a copy: race on memory: with_barrier, in another stream, writes it in faulty.cpp:"},
+		{"a copy", 1, []uint32{1}, func() error { return dev.Download(host, v) }, ""},
+		{"with_barrier", 0, nil, launch, "race on element 0 of parameter 1: a copy, in another stream, reads it, thread (0,0,0) of block (0,0,0) writes it in faulty.cpp:"},
+		{"a copy", 1, []uint32{2}, func() error { return dev.Upload(v, host) }, ""},
+		{"with_barrier", 0, []uint32{0, 2}, launch, "with_barrier: race on element 0 of parameter 1: a copy, in another stream, writes it, thread (0,0,0) of block (0,0,0) reads it in faulty.cpp:"},
+		{"with_barrier", 0, []uint32{0, 3}, launch, ""},
+		{"a copy", 1, []uint32{4}, func() error { return dev.Upload(v, host) }, ""},
+	} {
+		begin(c.stream, c.before, c.what)
+		if err := c.run(); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s in stream %d, behind %d: error %v, want %q in it", c.what, c.stream, c.before, err, c.want)
+		}
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+}

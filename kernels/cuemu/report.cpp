@@ -32,18 +32,24 @@ std::string line_of(void *code) {
 	std::string file = info.dli_fname;
 	if (access(file.c_str(), R_OK) != 0) // the program may have been started by a name that the search path completes
 		file = "/proc/" + std::to_string(getpid()) + "/exe";
-	char number[32], line[1024] = "";
+	char number[32], line[1024];
 	snprintf(number, sizeof number, "%#lx", at);
-	FILE *f = popen(("addr2line -e '" + file + "' " + number + " 2>/dev/null").c_str(), "r");
+	FILE *f = popen(("addr2line -i -e '" + file + "' " + number + " 2>/dev/null").c_str(), "r");
 	if (!f)
 		return fallback;
-	char *read = fgets(line, sizeof line, f);
+	std::string innermost, source;
+	while (fgets(line, sizeof line, f)) { // from the innermost function outwards, as they are inlined
+		line[strcspn(line, " \n")] = 0;
+		const char *slash = strrchr(line, '/'), *found = slash ? slash + 1 : line;
+		if (innermost.empty())
+			innermost = found;
+		if (source.empty() && strstr(found, ".cu"))
+			source = found;
+	}
 	pclose(f);
-	if (!read || !strncmp(line, "??", 2))
+	if (innermost.empty() || innermost[0] == '?')
 		return fallback;
-	line[strcspn(line, " \n")] = 0;
-	const char *name = strrchr(line, '/');
-	return name ? name + 1 : line;
+	return source.empty() ? innermost : source;
 }
 
 std::string name(unsigned long at, const uint3 &size) {
@@ -77,7 +83,12 @@ std::string place(unsigned pointers, void **arguments) {
 } // namespace
 
 std::string describe(unsigned pointers, void **arguments) {
-	const std::string who = thread_name(fault.thread, fault.block), line = line_of(fault.code);
+	const std::string who = fault.code ? thread_name(fault.thread, fault.block) : "", line = fault.code ? line_of(fault.code) : "";
+	if (!fault.other_operation.empty())
+		return "race on " + (fault.code ? place(pointers, arguments) : "memory") + ": " + fault.other_operation + ", in another stream, " +
+		       (fault.other_write ? "writes it" : "reads it") + (fault.other_code ? " in " + line_of(fault.other_code) : "") + ", " +
+		       (fault.code ? who : "this") + (fault.write ? " writes" : " reads") + " it" + (fault.code ? " in " + line : "") +
+		       ", and no event orders the two";
 	if (fault.unwritten)
 		return who + " reads " + place(pointers, arguments) + ", which no thread of the block has written, in " + line;
 	return "race on " + place(pointers, arguments) + ": " + thread_name(fault.other_thread, fault.other_block) +

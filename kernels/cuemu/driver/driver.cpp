@@ -290,12 +290,12 @@ API cuCtxSynchronize(void)
 {
 	IN_CONTEXT("cuCtxSynchronize")
 	for (Stream *s : current->streams) {
-		CUresult code = drain(s, nullptr, 0);
+		CUresult code = drain_for_host(s);
 		if (code != CUDA_SUCCESS) {
 			return code;
 		}
 	}
-	return drain(&current->legacy, nullptr, 0);
+	return drain_for_host(&current->legacy);
 }
 
 API cuMemGetInfo_v2(size_t *free, size_t *total)
@@ -326,7 +326,7 @@ API cuMemFree_v2(CUdeviceptr p)
 	IN_CONTEXT("cuMemFree")
 	NEEDS(current->memory.erase(p) == 1)
 	for (Stream *s : current->streams) { // the real driver waits too
-		drain(s, nullptr, 0);
+		drain_for_host(s);
 	}
 	if (cuemu_free(reinterpret_cast<void *>(p)) != 0) {
 		fprintf(stderr, "cuemu: a kernel wrote in front of the memory that is freed\n");

@@ -5,6 +5,7 @@
 //          late: a program that does not order a copy after a kernel overwrites the values that the kernel must read
 #include "state.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,23 +14,57 @@ namespace cuemu {
 
 static bool passed(const Op &op) { return op.event->run >= op.upto; }
 
+Clock host;
+unsigned Stream::streams;
+
+void join(Clock &c, const Clock &other)
+{
+	c.resize(std::max(c.size(), other.size()));
+	for (size_t i = 0; i < other.size(); i++) {
+		c[i] = std::max(c[i], other[i]);
+	}
+}
+
+// begin tells the race check what an operation comes behind.
+static void begin(Stream *s, const Op &op, const char *what)
+{
+	join(s->clock, op.clock);
+	s->clock.resize(std::max<size_t>(s->clock.size(), s->number + 1));
+	cuemu_begin(s->number, s->clock.data(), s->clock.size(), what);
+	s->clock[s->number]++;
+}
+
+static CUresult outcome(Stream *s, int failed)
+{
+	if (failed) {
+		fprintf(stderr, "cuemu: %s\n", cuemu_error());
+		s->context->sticky = CUDA_ERROR_LAUNCH_FAILED;
+	}
+	return s->context->sticky;
+}
+
 static CUresult run(Stream *s, Op &op)
 {
 	switch (op.kind) {
 	case Op::Copy:
-		cuemu_copy(op.to, op.from, op.bytes);
-		return CUDA_SUCCESS;
+		begin(s, op, "a copy");
+		return outcome(s, cuemu_copy(op.to, op.from, op.bytes));
 	case Op::Set:
-		cuemu_set(op.to, op.value, op.bytes / 4);
-		return CUDA_SUCCESS;
+		begin(s, op, "a memset");
+		return outcome(s, cuemu_set(op.to, op.value, op.bytes / 4));
 	case Op::Record:
 		op.event->run++;
+		join(op.event->clock, s->clock);
+		join(op.event->clock, op.clock);
 		return CUDA_SUCCESS;
-	case Op::Wait:
-		return passed(op) ? CUDA_SUCCESS : drain(op.event->stream, op.event, op.upto);
+	case Op::Wait: {
+		CUresult code = passed(op) ? CUDA_SUCCESS : drain(op.event->stream, op.event, op.upto);
+		join(s->clock, op.event->clock);
+		return code;
+	}
 	case Op::Call:
-		op.call();
-		return CUDA_SUCCESS;
+		begin(s, op, "a library");
+		return outcome(s, op.call());
 	case Op::Launch:
 		break;
 	}
@@ -37,11 +72,8 @@ static CUresult run(Stream *s, Op &op)
 	for (auto &a : op.args) {
 		args.push_back(&a);
 	}
-	if (cuemu_launch(op.entry.c_str(), op.grid, op.block, op.shared, args.data()) != 0) {
-		fprintf(stderr, "cuemu: %s: %s\n", op.entry.c_str(), cuemu_error());
-		s->context->sticky = CUDA_ERROR_LAUNCH_FAILED;
-	}
-	return s->context->sticky;
+	begin(s, op, op.entry.c_str());
+	return outcome(s, cuemu_launch(op.entry.c_str(), op.grid, op.block, op.shared, args.data()));
 }
 
 // drain does the work of a stream, up to a record of an event or all of it.
@@ -59,6 +91,14 @@ CUresult drain(Stream *s, const Event *until, long upto)
 		code = run(s, op);
 	}
 	s->running = false;
+	return code;
+}
+
+// drain_for_host does all work of a stream, for which the host waits.
+CUresult drain_for_host(Stream *s)
+{
+	CUresult code = drain(s, nullptr, 0);
+	join(host, s->clock);
 	return code;
 }
 

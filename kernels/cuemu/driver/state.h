@@ -18,6 +18,10 @@ namespace cuemu {
 struct Stream;
 struct Context;
 
+// Clock says how many operations of each stream come before something, for the emulator's race check.
+typedef std::vector<unsigned> Clock;
+void join(Clock &c, const Clock &other);
+
 // Event is recorded by an operation in a stream. It has passed when all enqueued records have run.
 struct Event {
 	Context *context;
@@ -25,6 +29,7 @@ struct Event {
 	long enqueued = 0, run = 0;
 	int asked = 0; // queries since the latest record
 	bool sleeps = false; // waits for it do not poll
+	Clock clock{}; // of the records that have run
 };
 
 struct Function {
@@ -51,7 +56,8 @@ struct Op {
 	std::string entry;
 	unsigned grid[3] = {}, block[3] = {}, shared = 0;
 	std::vector<unsigned long long> args;
-	std::function<void()> call; // the computation of a library call
+	std::function<int()> call; // the computation of a library call; nonzero: it failed
+	Clock clock;               // of the host, when it enqueued the operation
 
 	explicit Op(Kind kind) : kind(kind) {}
 };
@@ -60,6 +66,10 @@ struct Stream {
 	Context *context;
 	std::deque<Op> todo;
 	bool running = false; // detects streams that wait for each other
+	unsigned number = streams++;
+	Clock clock{}; // of what its next operation comes behind
+
+	static unsigned streams;
 };
 
 // Context is the primary context of a device.
@@ -78,8 +88,10 @@ struct Context {
 };
 
 extern thread_local Context *current;
+extern Clock host; // what the host has waited for
 
 CUresult drain(Stream *s, const Event *until, long upto);
+CUresult drain_for_host(Stream *s);
 void advance(Context *c);
 bool on_device(Context *c, CUdeviceptr p, size_t bytes);
 bool pinned(Context *c, const void *p, size_t bytes);
@@ -98,8 +110,10 @@ unsigned cuemu_threads_max(const char *entry);
 const char *cuemu_error(void);
 void *cuemu_alloc(size_t bytes);
 int cuemu_free(void *memory);
-void cuemu_copy(void *to, const void *from, size_t bytes);
-void cuemu_set(void *to, unsigned value, size_t count);
+int cuemu_copy(void *to, const void *from, size_t bytes);
+int cuemu_set(void *to, unsigned value, size_t count);
+int cuemu_touch(const void *memory, size_t bytes, int writes);
+void cuemu_begin(unsigned stream, const unsigned *before, unsigned streams, const char *what);
 void cuemu_open(const void *address);
 void cuemu_close(const void *address);
 }
