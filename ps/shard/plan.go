@@ -121,11 +121,12 @@ type Plan struct {
 	options Options
 }
 
-// Views cuts an arena into one slice per parameter, in model order.
+// Views cuts an arena into one slice per parameter, in model order. A slice's capacity ends with the arena, so that a model can join parameters
+// that lie side by side.
 func (p *Plan) Views(arena []float32) [][]float32 {
 	v := make([][]float32, len(p.Params))
 	for k, q := range p.Params {
-		v[k] = arena[p.At[k] : p.At[k]+q.N : p.At[k]+q.N]
+		v[k] = arena[p.At[k] : p.At[k]+q.N]
 	}
 	return v
 }

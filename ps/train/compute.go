@@ -7,6 +7,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/workload"
 )
 
 // beginWait starts a period in which the rank computes nothing.
@@ -192,9 +193,7 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 	if !it.awaitDealt(iter) || !it.startLate(iter) {
 		return false
 	}
-	w.feed.rows = w.feed.sampler.Batch(iter, w.feed.rows)
-	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
-	w.feed.augment.Apply(w.feed.batch.X, iter)
+	w.feed.take(iter, w.station.Set.Train)
 	loss, correct := w.model.Forward(w.feed.batch, it.forward)
 	if it.awaitAllReadable(); !it.allReadable {
 		return false
@@ -208,6 +207,19 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 	}
 	it.runBackward()
 	return true
+}
+
+// announce lets the model take the next batch while its device computes, if the rows of a worker never change.
+func (it *iteration) announce() {
+	w := it.w
+	m, ok := w.model.(workload.Forehanded)
+	if !ok || w.dealing != nil || w.ranges != nil || w.deltas.own != nil || w.deltas.host != nil {
+		return
+	}
+	m.Ahead(func() (workload.Batch, bool) {
+		w.feed.take(it.rec.Iter+1, w.station.Set.Train)
+		return w.feed.batch, true
+	})
 }
 
 // runBackward hands layers over as they become ready, or all after the last one if the configuration asks for no overlap.

@@ -29,7 +29,7 @@ func (x alone) Readable(layer int) bool       { return x.w.node.Readable(layer) 
 func (x alone) Writable(layer int) bool       { return x.w.node.Writable(layer) }
 func (x alone) Over() bool                    { return x.w.node.State() == core.Computing }
 func (x alone) Forwarded(h wire.Header)       { x.w.step(core.Input{Kind: core.Forwarded, Msg: h}) }
-func (x alone) Prepare(layer int, iter int64) { x.w.makeDelta(layer, iter, int64(x.w.feed.batch.N)) }
+func (x alone) Prepare(layer int, iter int64) { x.w.makeDelta(layer, iter, x.w.it.header.Samples) }
 func (x alone) LayerReady(layer int)          { x.w.handOver(layer) }
 func (x alone) TaskDone()                     { x.w.step(core.Input{Kind: core.TaskDone}) }
 

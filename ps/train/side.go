@@ -71,6 +71,18 @@ type feed struct {
 	augment *workload.Augmenter
 	batch   workload.Batch
 	rows    []int32
+	holds   int64 // the iteration whose batch this is; -1: none yet
+}
+
+// take makes the batch of an iteration, if it was not made while the device computed the iteration before.
+func (f *feed) take(iter int64, from workload.Table) {
+	if f.holds == iter {
+		return
+	}
+	f.rows = f.sampler.Batch(iter, f.rows)
+	f.batch.Take(from, f.rows)
+	f.augment.Apply(f.batch.X, iter)
+	f.holds = iter
 }
 
 // arenas are a worker's memory for parameters and gradients.
@@ -180,7 +192,11 @@ func New(r *station.Station, o Options) (*Side, error) {
 		return nil, err
 	}
 	w.makeNode(o.Start)
-	return w, w.makeRanges()
+	if err := w.makeRanges(); err != nil {
+		return w, err
+	}
+	w.it.announce()
+	return w, nil
 }
 
 // newFeed deals out the samples of one of the ranks that compute. The feed has no batch yet.
@@ -192,7 +208,7 @@ func newFeed(r *station.Station, index int) (feed, error) {
 		return feed{}, err
 	}
 	return feed{sampler: workload.NewSampler(rows, batch, c.Seed, index), augment: workload.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
-		rows: make([]int32, 0, batch)}, nil
+		rows: make([]int32, 0, batch), holds: -1}, nil
 }
 
 // makeNode makes the node, which resumes at start after a checkpoint or a pause; nil: it begins.

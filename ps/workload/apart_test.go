@@ -41,6 +41,7 @@ func (d *apart) of(v kernels.Vec) *apartTwin { return d.twins[v.Dev>>32-1] }
 
 func (d *apart) Refresh(v kernels.Vec) error {
 	copy(v.Host, d.of(v).host)
+	d.log = append(d.log, "refresh "+d.of(v).name)
 	return nil
 }
 
@@ -93,8 +94,8 @@ func TestGradientsTravelWhileTheNextLayerIsComputed(t *testing.T) {
 				far.grads = append(far.grads, make([]float32, len(near.grads[i])))
 			}
 			m.Bind(far.params, far.grads)
-			layers := len(m.Layers())
-			grad := func(layer, part int) string { return fmt.Sprint(2*layers + 2*layer + part) } // its twin's name
+			layers, inputs := len(m.Layers()), 2 // two batches are wrapped first
+			grad := func(layer, part int) string { return fmt.Sprint(inputs + 2*layers + 2*layer + part) } // its twin's name
 			for step := range 3 {
 				x := randomBatch(4, c.from.Cols, c.from.Classes)
 				dev.log = nil
@@ -127,5 +128,128 @@ func TestGradientsTravelWhileTheNextLayerIsComputed(t *testing.T) {
 				descend(far, 0.1, 1)
 			}
 		})
+	}
+}
+
+// apartBound is a model on a device apart, with all parameters in one arena and all gradients in another.
+func apartBound(t *testing.T, s ModelSpec, from Samples, batchMax int, near *bound) (*bound, *apart) {
+	t.Helper()
+	dev := &apart{Device: cpu.New(1)}
+	m, err := NewModel(s, from, dev, batchMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bound{Model: m}
+	n := 0
+	for _, p := range near.params {
+		n += len(p)
+	}
+	params, grads := make([]float32, n), make([]float32, n)
+	for i, p := range near.params {
+		copy(params, p)
+		b.params, b.grads = append(b.params, params[:len(p)]), append(b.grads, grads[:len(near.grads[i])])
+		params, grads = params[len(p):], grads[len(p):]
+	}
+	m.Bind(b.params, b.grads)
+	return b, dev
+}
+
+// Parameters of a layer that lie side by side travel in one copy, and nothing but the copies changes.
+func TestALayerTravelsInOneCopy(t *testing.T) {
+	spec, from := ModelSpec{Name: "resnet20"}, images(3, 8, 8, 3)
+	near := newBoundTo(t, spec, from, 4, 1)
+	far, dev := apartBound(t, spec, from, 4, near)
+	x := randomBatch(4, from.Cols, from.Classes)
+	for step := range 2 {
+		dev.log = nil
+		want, _ := near.Forward(x, nil)
+		if got, _ := far.Forward(x, nil); got != want {
+			t.Fatalf("step %d: loss %g, want %g", step, got, want)
+		}
+		near.Backward(nil)
+		far.Backward(nil)
+		for i, g := range near.grads {
+			if !slices.Equal(far.grads[i], g) {
+				t.Errorf("step %d: gradients of %s differ", step, Params(near)[i].Name)
+			}
+		}
+		log := strings.Join(dev.log, " ")
+		if refreshes, fetches := strings.Count(log, "refresh"), strings.Count(log, "fetch"); refreshes != 20+1 || fetches != 20 {
+			t.Errorf("step %d: %d copies to the device and %d to the host, want one for each of 20 layers, and the batch", step, refreshes, fetches)
+		}
+		descend(near, 0.1, 4)
+		descend(far, 0.1, 4)
+	}
+}
+
+// Neighbours in memory that are not of one arena stay apart: a vector must not reach from one allocation into another.
+func TestOnlyPartsOfAnArenaAreJoined(t *testing.T) {
+	arena := make([]float32, 10)
+	for _, c := range []struct {
+		parts [][]float32
+		want  int
+	}{
+		{[][]float32{arena[:3], arena[3:4], arena[4:]}, 3},
+		{[][]float32{arena[:3:3], arena[3:4]}, 1},
+		{[][]float32{arena[:3], arena[4:]}, 1},
+		{[][]float32{arena[3:5], arena[:3]}, 1},
+		{[][]float32{arena[:3], arena[3:5], arena[6:]}, 2},
+	} {
+		length := 0
+		for _, p := range c.parts[:c.want] {
+			length += len(p)
+		}
+		if run, n := longestRun(c.parts); n != c.want || len(run) != length {
+			t.Errorf("%d of %d parts are joined, to %d elements, want %d, %d elements", n, len(c.parts), len(run), c.want, length)
+		}
+	}
+}
+
+// The next batch travels before the lowest layer is ready, and Forward copies no batch then. A Forward of another batch copies that one.
+func TestTheNextBatchTravelsWhileTheDeviceComputes(t *testing.T) {
+	spec, from := ModelSpec{Name: "mlp", Layers: []int{7}}, Samples{Cols: 6, Classes: 3}
+	near := newBoundTo(t, spec, from, 4, 1)
+	far, dev := apartBound(t, spec, from, 4, near)
+	all := randomBatch(40, from.Cols, from.Classes)
+	table := &rowsTable{x: all.X, y: all.Y, cols: from.Cols}
+	batch, rows := NewBatch(spec.Name, from, 4), func(i int32) []int32 { return []int32{4 * i, 4*i + 1, 4*i + 2, 4*i + 3} }
+	batch.Take(table, rows(0))
+	var next int32
+	far.Model.(Forehanded).Ahead(func() (Batch, bool) {
+		if next < 0 {
+			return Batch{}, false
+		}
+		batch.Take(table, rows(next))
+		return batch, true
+	})
+	copies := func() int { return strings.Count(strings.Join(dev.log, " "), "refresh 0") + strings.Count(strings.Join(dev.log, " "), "refresh 1") }
+	for step, c := range []struct {
+		next, then int32 // what is announced during a step, and what the following step gets
+		inForward  int   // copies of a batch in the following Forward
+	}{{1, 1, 0}, {2, 2, 0}, {3, 7, 1}, {-1, 5, 1}, {6, 6, 0}} {
+		want, _ := near.Forward(batch, nil)
+		if got, _ := far.Forward(batch, nil); got != want {
+			t.Fatalf("step %d: loss %g, want %g", step, got, want)
+		}
+		next, dev.log = c.next, nil
+		near.Backward(nil)
+		far.Backward(func(layer int) {
+			if want := min(1, 1+int(c.next)); layer == 0 && copies() != want {
+				t.Errorf("step %d: %d batches have travelled before layer 0 is ready, want %d", step, copies(), want)
+			}
+		})
+		for i, g := range near.grads {
+			if !slices.Equal(far.grads[i], g) {
+				t.Errorf("step %d: gradients of %s differ", step, Params(near)[i].Name)
+			}
+		}
+		if c.then != c.next {
+			batch.Take(table, rows(c.then))
+		}
+		dev.log = nil
+		want, _ = near.Forward(batch, nil)
+		if got, _ := far.Forward(batch, nil); got != want || copies() != c.inForward {
+			t.Fatalf("after step %d: loss %g, want %g; %d batches travel in Forward, want %d", step, got, want, copies(), c.inForward)
+		}
 	}
 }

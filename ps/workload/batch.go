@@ -1,6 +1,9 @@
 package workload
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Batch is N samples of Cols values each, in the form that the model takes. Y holds N class numbers.
 type Batch struct {
@@ -9,8 +12,9 @@ type Batch struct {
 	Y       []int32
 	N, Cols int
 
-	form form
-	row  []float32 // Cols values, scratch for making a dense row sparse
+	form  form
+	taken int       // how many times Take has filled it
+	row   []float32 // Cols values, scratch for making a dense row sparse
 }
 
 // form is the layout of the samples in a batch.
@@ -43,13 +47,18 @@ func (b *Batch) Take(t Table, rows []int32) {
 	if n > cap(b.Y) || t.Cols() != b.Cols {
 		panic(fmt.Sprintf("workload: a batch for %d rows of %d takes %d of %d", cap(b.Y), b.Cols, n, t.Cols()))
 	}
-	b.N, b.Y = n, b.Y[:n]
+	b.N, b.Y, b.taken = n, b.Y[:n], b.taken+1
 	if b.form == sparseRows {
 		b.takeSparse(t, rows)
 		return
 	}
 	b.X = b.X[:n*b.Cols]
 	t.Fill(b.X, b.Y, rows)
+}
+
+// same says whether b holds the samples of o, in the same memory.
+func (b *Batch) same(o Batch) bool {
+	return b.N == o.N && b.Cols == o.Cols && b.taken == o.taken && unsafe.SliceData(b.X) == unsafe.SliceData(o.X) && unsafe.SliceData(b.Y) == unsafe.SliceData(o.Y)
 }
 
 // Part returns samples lo to hi-1. They share the memory of b.

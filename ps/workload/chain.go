@@ -18,14 +18,13 @@ type chain struct {
 	head     *kernels.Kernel
 
 	first         []int           // by layer: its first parameter in model order; the last element is the number of parameters
-	params, grads []kernels.Vec   // model order
-	resident      bool            // they stay on the device: BindVecs
-	held          bool            // the parameters are on the device as the host has them
-	x, labels     kernels.Vec     // the current batch
-	loss, hit     kernels.Vec     // one element per sample
+	params, grads side
+	resident      bool // they stay on the device: BindVecs
+	held          bool // the parameters are on the device as the host has them
+	in            inputs
+	scores        scores
 	fetches       []kernels.Event // of the gradients of the layer that travels to the host
 	rows          int             // samples of the last Forward; 0: there is none that Backward may use
-	host          []float32       // batchMax elements to convert labels and fetch losses
 }
 
 // stage computes one layer of a chain.
@@ -81,11 +80,13 @@ func (m *chain) allocate() error {
 		return v
 	}
 	perSample := func(values int) kernels.Vec { return once(m.batchMax * values) }
-	m.x, m.labels, m.loss, m.hit = perSample(m.from.Cols), perSample(1), perSample(1), perSample(1)
+	if err := m.allocateInputs(); err != nil {
+		return fmt.Errorf("model %s: samples for batches of %d: %w", m.spec.Name, m.batchMax, err)
+	}
+	m.scores = scores{vec: perSample(2), host: make([]float32, 2*m.batchMax)}
 	for _, st := range m.stages {
 		st.allocate(perSample, once)
 	}
-	m.host = make([]float32, m.batchMax)
 	return failed
 }
 
@@ -98,7 +99,7 @@ func (m *chain) Clone() Model {
 }
 
 func (m *chain) Bind(params, grads [][]float32) {
-	m.params, m.grads, m.rows, m.resident, m.held = m.wrap("parameters", params), nil, 0, false, false
+	m.params, m.grads, m.rows, m.resident, m.held = m.wrap("parameters", params), side{}, 0, false, false
 	if grads != nil {
 		m.grads = m.wrap("gradients", grads)
 	}
@@ -106,7 +107,7 @@ func (m *chain) Bind(params, grads [][]float32) {
 
 func (m *chain) Hold(held bool) { m.held = held }
 
-func (m *chain) Apart() bool { return m.x.Dev != 0 }
+func (m *chain) Apart() bool { return m.in.buffers[0].vec.Dev != 0 }
 
 func (m *chain) BindVecs(params, grads []kernels.Vec) {
 	for _, given := range [][]kernels.Vec{params, grads} {
@@ -116,24 +117,7 @@ func (m *chain) BindVecs(params, grads []kernels.Vec) {
 			}
 		}
 	}
-	m.params, m.grads, m.rows, m.resident = params, grads, 0, true
-}
-
-func (m *chain) wrap(what string, given [][]float32) []kernels.Vec {
-	all := Params(m)
-	if len(given) != len(all) {
-		panic(fmt.Sprintf("workload: Bind got %d %s, model %s has %d", len(given), what, m.spec.Name, len(all)))
-	}
-	vecs := make([]kernels.Vec, len(all))
-	for i, p := range all {
-		if len(given[i]) != p.N() {
-			panic(fmt.Sprintf("workload: Bind got %d elements of %s for %s, which has %d", len(given[i]), what, p.Name, p.N()))
-		}
-		v, err := m.dev.Wrap(given[i])
-		must(err)
-		vecs[i] = v
-	}
-	return vecs
+	m.params, m.grads, m.rows, m.resident = side{vecs: params}, side{vecs: grads}, 0, true
 }
 
 func (m *chain) Forward(x Batch, wait func(layer int)) (loss float64, correct int) {
@@ -160,61 +144,42 @@ func (m *chain) Eval(x Batch) (loss float64, correct int) {
 
 // propagate leaves the logits of x at the end of the last stage, and its labels on the device.
 func (m *chain) propagate(x Batch, train bool, wait func(layer int)) {
-	if x.Cols != m.from.Cols || len(x.X) < x.N*x.Cols || len(x.Y) < x.N {
-		panic(fmt.Sprintf("workload: batch of %d x %d with %d values and %d labels does not fit model %s with %d inputs",
-			x.N, x.Cols, len(x.X), len(x.Y), m.spec.Name, m.from.Cols))
-	}
-	if m.params == nil {
+	m.mustFit(x)
+	if m.params.vecs == nil {
 		panic(fmt.Sprintf("workload: model %s used before Bind", m.spec.Name))
 	}
-	must(m.dev.Upload(m.x, x.X[:x.N*x.Cols]))
-	for i, y := range x.Y[:x.N] {
-		m.host[i] = float32(y)
-	}
-	must(m.dev.Upload(m.labels, m.host[:x.N]))
-	in := m.x
+	m.bring(x)
+	in := m.in.x
 	for l, st := range m.stages {
 		if wait != nil {
 			wait(l)
 		}
-		params := m.of(l, m.params)
-		for _, v := range params {
-			if !m.resident && !m.held {
+		if !m.resident && !m.held {
+			for _, v := range m.params.runs[l] {
 				must(m.dev.Refresh(v))
 			}
 		}
-		st.forward(m.dev, pass{n: x.N, train: train, in: in, params: params})
+		st.forward(m.dev, pass{n: x.N, train: train, in: in, params: m.of(l, m.params)})
 		in, _ = st.ends()
 	}
 }
 
-// score runs the loss kernel on n rows of logits and adds its results up in float64.
-func (m *chain) score(n int, logits, grad kernels.Vec) (loss float64, correct int) {
-	launch(m.dev, m.head, kernels.Args{V: kernels.Vecs{logits, m.labels, grad, m.loss, m.hit}, N: kernels.Sizes{n, m.from.Classes}})
-	must(m.dev.Download(m.host[:n], m.loss))
-	for _, v := range m.host[:n] {
-		loss += float64(v)
-	}
-	must(m.dev.Download(m.host[:n], m.hit))
-	for _, v := range m.host[:n] {
-		correct += int(v)
-	}
-	return loss, correct
-}
-
 func (m *chain) Backward(ready func(layer int)) {
-	if m.rows == 0 || m.grads == nil {
+	if m.rows == 0 || m.grads.vecs == nil {
 		panic(fmt.Sprintf("workload: Backward of model %s without a Forward, or without gradients bound", m.spec.Name))
 	}
 	n := m.rows
 	m.rows = 0 // the logits are overwritten: a second Backward would be wrong
 	// A device with its own memory computes a layer while the gradients of the layer above travel to the host. The gradients of
 	// a layer are not fetched before the layer above is ready, because the last gradients on the host may still be in flight.
-	apart := m.grads[0].Dev != 0
+	apart := m.grads.vecs[0].Dev != 0
 	top := len(m.stages) - 1
 	if m.resident {
 		for l := top; l >= 0; l-- {
 			m.differentiate(l, n)
+			if l == 0 {
+				m.loadAhead()
+			}
 			m.finish(l, ready)
 		}
 		return
@@ -223,6 +188,9 @@ func (m *chain) Backward(ready func(layer int)) {
 		if apart {
 			m.differentiate(l, n)
 		}
+		if l == 0 {
+			m.loadAhead() // the device still computes the lowest layers
+		}
 		if l < top {
 			m.finish(l+1, ready)
 		}
@@ -230,7 +198,7 @@ func (m *chain) Backward(ready func(layer int)) {
 			m.differentiate(l, n)
 		}
 		m.fetches = m.fetches[:0]
-		for _, v := range m.of(l, m.grads) {
+		for _, v := range m.grads.runs[l] {
 			e, err := m.dev.Fetch(v)
 			must(err)
 			m.fetches = append(m.fetches, e)
@@ -239,12 +207,12 @@ func (m *chain) Backward(ready func(layer int)) {
 	m.finish(0, ready)
 }
 
-// of is the part of layer l of a list in model order.
-func (m *chain) of(l int, list []kernels.Vec) []kernels.Vec { return list[m.first[l]:m.first[l+1]] }
+// of is the parameters or gradients of layer l.
+func (m *chain) of(l int, s side) []kernels.Vec { return s.vecs[m.first[l]:m.first[l+1]] }
 
 // differentiate launches the kernels that compute the gradients of layer l for n samples.
 func (m *chain) differentiate(l, n int) {
-	p := pass{n: n, in: m.x}
+	p := pass{n: n, in: m.in.x}
 	if l > 0 {
 		p.in, p.below = m.stages[l-1].ends()
 	}

@@ -83,6 +83,14 @@ type Holder interface {
 	Hold(held bool)
 }
 
+// Forehanded is a Model that takes the next batch to its device while the device still computes.
+type Forehanded interface {
+	Model
+	// Ahead says where the batch of the next Forward comes from; nil ends it. Backward may call next once the batch of the last Forward is no
+	// longer read. If next returns a batch, the batch may not change until the next Forward. That may get another one all the same.
+	Ahead(next func() (Batch, bool))
+}
+
 // ModelSpec chooses a model.
 type ModelSpec struct {
 	Name    string `yaml:"name,required" values:"@models" doc:"the model; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`

@@ -19,6 +19,11 @@ func (m *measured) Alloc(n int) (kernels.Vec, error) {
 	return v, err
 }
 
+func (m *measured) Wrap(p []float32) (kernels.Vec, error) {
+	m.bytes += 4 * int64(len(p))
+	return m.Device.Wrap(p)
+}
+
 func TestScratchIsWhatAModelAllocates(t *testing.T) {
 	for _, s := range []ModelSpec{{Name: "softmax"}, {Name: "mlp", Layers: []int{30, 20}}, {Name: "lenet"}, {Name: "resnet20"}} {
 		for _, batch := range []int{1, 5} {

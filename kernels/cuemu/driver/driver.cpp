@@ -16,6 +16,8 @@
 //   CUEMU_OPEN=1             the host can access memory that is allocated from now on, as an MPI does that knows GPUs
 //   CUEMU_COPIES=FILE        gets a line for each context that is released: the bytes copied to the host, and the bytes
 //                            copied to the GPU
+//   CUEMU_CALLS=FILE         gets a line for each context that is released: launches, copies to the host, copies to the GPU
+//   CUEMU_KERNELS=none       no kernel is computed, so that a test can count the launches of large batches
 #include "state.h"
 
 #include <cstdio>
@@ -56,6 +58,12 @@ static void read_failure()
 }
 
 static bool fails(const char *call) { return fail_call == call && ++fail_seen == fail_at; }
+
+static bool without_kernels()
+{
+	const char *text = getenv("CUEMU_KERNELS");
+	return text && strcmp(text, "none") == 0;
+}
 
 // lasts reports whether an error makes its context useless.
 static bool lasts(CUresult code)
@@ -222,18 +230,25 @@ API cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
 	return CUDA_SUCCESS;
 }
 
-// tell writes how many bytes a context has copied.
-static void tell(const Context &c)
+// append adds a line to the file that a variable names, if it is set.
+static void append(const char *variable, const std::string &line)
 {
-	const char *path = getenv("CUEMU_COPIES");
+	const char *path = getenv(variable);
 	if (!path || !*path) {
 		return;
 	}
 	FILE *f = fopen(path, "a"); // in append mode, short lines of several processes do not mix
-	if (!f || fprintf(f, "%zu %zu\n", c.to_host, c.to_gpu) < 0 || fclose(f) != 0) {
-		fprintf(stderr, "cuemu: cannot write CUEMU_COPIES %s\n", path);
+	if (!f || fprintf(f, "%s\n", line.c_str()) < 0 || fclose(f) != 0) {
+		fprintf(stderr, "cuemu: cannot write %s %s\n", variable, path);
 		abort();
 	}
+}
+
+// tell writes what a context has copied and launched.
+static void tell(const Context &c)
+{
+	append("CUEMU_COPIES", std::to_string(c.to_host) + " " + std::to_string(c.to_gpu));
+	append("CUEMU_CALLS", std::to_string(c.launches) + " " + std::to_string(c.copies_to_host) + " " + std::to_string(c.copies_to_gpu));
 }
 
 // forget empties a context, so that the next context of the device is a new one.
@@ -251,6 +266,7 @@ static void forget(Context *c)
 	c->legacy.todo.clear();
 	c->to_host = c->to_gpu = 0;
 	c->flags = 0;
+	c->launches = c->copies_to_host = c->copies_to_gpu = 0;
 	c->sticky = CUDA_SUCCESS;
 }
 

@@ -79,6 +79,7 @@ struct Context {
 	CUresult sticky = CUDA_SUCCESS; // the result of every call after a kernel has failed
 	std::map<CUdeviceptr, size_t> memory; // bytes
 	size_t to_host = 0, to_gpu = 0;       // bytes of the copies that the program requested
+	size_t launches = 0, copies_to_host = 0, copies_to_gpu = 0;
 	std::map<char *, size_t> pinned; // allocated or registered host memory
 	std::set<char *> registered;     // the registered ones of pinned
 	std::set<Stream *> streams;
