@@ -49,7 +49,6 @@ var (
 	BatchNorm          = row(batchnorm.BatchNorm)
 	BatchNormEval      = row(batchnorm.BatchNormEval)
 	BatchNormGrad      = row(batchnorm.BatchNormGrad)
-	BatchNormRunning   = row(batchnorm.BatchNormRunning)
 	GlobalAvgPool      = row(globalavgpool.GlobalAvgPool)
 	GlobalAvgPoolGrad  = row(globalavgpool.GlobalAvgPoolGrad)
 	ShortcutPad        = row(shortcutpad.ShortcutPad)
@@ -69,6 +68,7 @@ type (
 	Vecs    = kernel.Vecs
 	Sizes   = kernel.Sizes
 	Scalars = kernel.Scalars
+	Counts  = kernel.Counts
 )
 
 // Windows returns how many windows a convolution with these sizes has in each direction: rows and columns of its output.

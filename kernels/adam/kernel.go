@@ -16,7 +16,7 @@ var ptx string
 // becomes W - rate*m / (root*sqrt(v) + epsilon).
 var Adam = &kernel.Kernel{
 	Name: "adam", Tol: 8, Cost: kernel.ElementCost(1, 16, 7),
-	Need: func(n kernel.Sizes) [8]int { return [8]int{n[0], n[0], n[0], n[0], n[0], Constants} },
+	Need: func(n kernel.Sizes) kernel.Counts { return kernel.Counts{n[0], n[0], n[0], n[0], n[0], Constants} },
 	CPU: func(a kernel.Args) {
 		update(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.V[3].Host, a.V[4].Host, a.V[5].Host, a.N[0],
 			scalars{K: a.F[0], Decay: a.F[1], Rate: a.F[2], Root: a.F[3]})
@@ -24,6 +24,6 @@ var Adam = &kernel.Kernel{
 	CUDA:  &kernel.CUDA{PTX: ptx, Vecs: 6, Sizes: 1, Scalars: 4, Steps: kernel.ElementSteps("adam", 1)},
 	Cases: cases,
 	Bench: kernel.Bench{
-		Layers: kernel.Models, Scalars: kernel.Scalars{sgd.BenchPerSample, sgd.BenchDecay, kernel.BenchRate, 1}, Positive: [8]bool{4: true},
+		Layers: kernel.Models, Scalars: kernel.Scalars{sgd.BenchPerSample, sgd.BenchDecay, kernel.BenchRate, 1}, Positive: kernel.Marks{4: true},
 	},
 }

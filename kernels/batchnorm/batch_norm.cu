@@ -163,7 +163,8 @@ struct Gradient {
 // The first step leaves, for each share, the sums of dY, cut off where relu did, and of its products with X - mean.
 extern "C" __global__ void __launch_bounds__(threads)
 batch_norm_grad(float *dy, const float *y, const float *x, const float *scale, const float *saved, float *d_scale,
-                float *d_shift, float *dx, int images, int channels, int positions, int relu, float *scratch) {
+                float *d_shift, float *dx, const float *mean_now, const float *variance_now, float *mean_next, float *variance_next,
+                int images, int channels, int positions, int relu, float momentum, float epsilon, float *scratch) {
 	__shared__ float part[32];
 	const float mean = saved[blockIdx.x];
 	float total = 0, along = 0;
@@ -184,10 +185,21 @@ batch_norm_grad(float *dy, const float *y, const float *x, const float *scale, c
 	}
 }
 
+// next_statistics gives what a worker pushes for the running statistics of a channel: images times the next values.
+DEVICE void next_statistics(float mean, float inverse, float count, int images, float mean_now, float variance_now, float momentum,
+                            float epsilon, float &mean_next, float &variance_next) {
+	float batch = 1 / (inverse * inverse) - epsilon;
+	batch = (batch < 0 ? 0 : batch) * count / (count > 1 ? count - 1 : 1);
+	mean_next = images * ((1 - momentum) * mean_now + momentum * mean);
+	variance_next = images * ((1 - momentum) * variance_now + momentum * batch);
+}
+
 // dx may be the memory of x or of dy: a thread reads a value's operands before it writes.
 extern "C" __global__ void __launch_bounds__(threads)
 batch_norm_grad_apply(float *dy, const float *y, const float *x, const float *scale, const float *saved, float *d_scale,
-                      float *d_shift, float *dx, int images, int channels, int positions, int relu, float *scratch) {
+                      float *d_shift, float *dx, const float *mean_now, const float *variance_now, float *mean_next,
+                      float *variance_next, int images, int channels, int positions, int relu, float momentum, float epsilon,
+                      float *scratch) {
 	const int c = blockIdx.x;
 	const float mean = saved[c], inverse = saved[channels + c];
 	float total = 0, along = 0;
@@ -200,6 +212,8 @@ batch_norm_grad_apply(float *dy, const float *y, const float *x, const float *sc
 	if (own_share() == 0 && threadIdx.x == 0) {
 		d_shift[c] = total;
 		d_scale[c] = along;
+		next_statistics(mean, inverse, (float)images * positions, images, mean_now[c], variance_now[c], momentum, epsilon,
+		                mean_next[c], variance_next[c]);
 	}
 	const float count = images * positions, factor = scale[c] * inverse;
 	const float offset = total / count, slope = along * inverse / count;
@@ -214,18 +228,5 @@ batch_norm_grad_apply(float *dy, const float *y, const float *x, const float *sc
 				dy[g.at[i]] = g.dy[i];
 			dx[g.at[i]] = factor * (g.dy[i] - offset - slope * g.x[i]);
 		}
-	}
-}
-
-extern "C" __global__ void batch_norm_running(const float *saved, const float *mean, const float *variance, float *next_mean,
-                                              float *next_variance, int images, int channels, int positions, float momentum,
-                                              float epsilon) {
-	const float count = (float)images * positions;
-	for (int c = first(); c < channels; c += stride()) {
-		const float inverse = saved[channels + c];
-		float batch = 1 / (inverse * inverse) - epsilon;
-		batch = (batch < 0 ? 0 : batch) * count / (count > 1 ? count - 1 : 1);
-		next_mean[c] = images * ((1 - momentum) * mean[c] + momentum * saved[c]);
-		next_variance[c] = images * ((1 - momentum) * variance[c] + momentum * batch);
 	}
 }

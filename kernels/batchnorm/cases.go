@@ -83,7 +83,11 @@ func evalCases() []kernel.Case {
 }
 
 func backwardCases() []kernel.Case {
-	return images("in place", func(n [3]int, relu, inPlace bool) kernel.Case { return gradCase(newNorm(n, relu, false), inPlace) })
+	cases := images("in place", func(n [3]int, relu, inPlace bool) kernel.Case { return gradCase(newNorm(n, relu, false), inPlace) })
+	for i := range cases {
+		cases[i].Scalars = kernel.Scalars{benchMomentum, normEpsilon}
+	}
+	return cases
 }
 
 // images include a single position, a single image, both, and channels of equal values. Each size comes with and without
@@ -150,6 +154,7 @@ func gradCase(m *norm, inPlace bool) kernel.Case {
 	c.In[0], c.In[1], c.In[2], c.In[3], c.In[4] = dy, y, m.x, m.scale, saved
 	c.In[5], c.In[6], c.In[7] = kernel.NaNs(m.channels), kernel.NaNs(m.channels), kernel.NaNs(size)
 	c.Want[0], c.Want[5], c.Want[6], c.Want[7] = masked, dScale, dShift, dx
+	addStatistics(&c, m)
 	if inPlace {
 		c.In[7], c.Alias[7] = m.x, 1+2
 		c.Want[2], c.Want[7] = dx, nil
@@ -157,30 +162,18 @@ func gradCase(m *norm, inPlace bool) kernel.Case {
 	return c
 }
 
-// runningCases include a batch of one value, whose variance is 0, not 0/0.
-func runningCases() (cases []kernel.Case) {
-	const momentum = 0.1
-	for _, n := range [][3]int{{1, 1, 1}, {1, 5, 2}, {7, 3, 1}, {32, 16, 64}, {128, 67, 1024}} {
-		images, channels, count := n[0], n[1], float64(n[0]*n[2])
-		c := kernel.Case{Name: fmt.Sprintf("images=%d channels=%d positions=%d", n[0], n[1], n[2]), Terms: 1}
-		c.Sizes, c.Scalars = kernel.Sizes{n[0], n[1], n[2]}, kernel.Scalars{momentum, normEpsilon}
-		mean, variance, saved := kernel.Random(channels, 25), kernel.Random(channels, 26), kernel.Random(2*channels, 27)
-		nextMean, nextVariance := make([]float64, channels), make([]float64, channels)
-		for k := range channels {
-			variance[k] = 1 + variance[k]/2
-			batch := 1 + float64(saved[channels+k])/2
-			if count == 1 {
-				batch = 0
-			}
-			saved[channels+k] = float32(1 / math.Sqrt(batch+normEpsilon))
-			nextMean[k] = float64(images) * ((1-momentum)*float64(mean[k]) + momentum*float64(saved[k]))
-			nextVariance[k] = float64(images) * ((1-momentum)*float64(variance[k]) + momentum*batch*count/max(1, count-1))
-		}
-		c.In[0], c.In[1], c.In[2], c.In[3], c.In[4] = saved, mean, variance, kernel.NaNs(channels), kernel.NaNs(channels)
-		c.Want[3], c.Want[4] = nextMean, nextVariance
-		cases = append(cases, c)
+// addStatistics adds the running statistics and their next values to the launch of gradCase.
+func addStatistics(c *kernel.Case, m *norm) {
+	mean, variance := kernel.Random(m.channels, 25), kernel.Random(m.channels, 26)
+	nextMean, nextVariance := make([]float64, m.channels), make([]float64, m.channels)
+	for k := range m.channels {
+		variance[k] = 1 + variance[k]/2
+		batch := 1/(m.inverse[k]*m.inverse[k]) - normEpsilon // 0 for a single value, not 0/0
+		nextMean[k] = float64(m.images) * ((1-benchMomentum)*float64(mean[k]) + benchMomentum*m.mean[k])
+		nextVariance[k] = float64(m.images) * ((1-benchMomentum)*float64(variance[k]) + benchMomentum*batch*m.count()/max(1, m.count()-1))
 	}
-	return cases
+	c.In[8], c.In[9], c.In[10], c.In[11] = mean, variance, kernel.NaNs(m.channels), kernel.NaNs(m.channels)
+	c.Want[10], c.Want[11] = nextMean, nextVariance
 }
 
 func narrow(x []float64) []float32 {

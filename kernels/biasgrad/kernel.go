@@ -12,7 +12,7 @@ var ptx string
 // BiasGrad: V: dY, db. N: rows, cols. db (cols) becomes the column sums of dY.
 var BiasGrad = &kernel.Kernel{
 	Name: "bias_grad", Tol: 8, Cost: kernel.ElementCost(2, 1, 1),
-	Need: func(n kernel.Sizes) [8]int { return [8]int{n[0] * n[1], n[1]} },
+	Need: func(n kernel.Sizes) kernel.Counts { return kernel.Counts{n[0] * n[1], n[1]} },
 	CPU:  func(a kernel.Args) { sum(a.V[1].Host, a.V[0].Host, a.N[0], a.N[1]) },
 	CUDA: &kernel.CUDA{
 		PTX: ptx, Vecs: 2, Sizes: 2,

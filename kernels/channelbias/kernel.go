@@ -40,7 +40,7 @@ var (
 	bench = kernel.Bench{Layers: []kernel.Layer{{Name: "lenet conv1", N: []int{128, 6, 784}}, {Name: "lenet conv2", N: []int{128, 16, 100}}}}
 )
 
-func need(n kernel.Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], n[1]} }
+func need(n kernel.Sizes) kernel.Counts { return kernel.Counts{n[0] * n[1] * n[2], n[1]} }
 
 // shares gives each thread at least 32 values of a channel, because fewer take less time than a second launch.
 func shares(n kernel.Sizes) int { return kernel.Shares(n[1], n[0]*n[2]/(32*kernel.GPUThreads)) }

@@ -21,7 +21,7 @@ var (
 	// ConvForward: V: X, W, Y. Y becomes the products of the filters W with all windows of X.
 	ConvForward = &kernel.Kernel{
 		Name: "conv_forward", Tol: 8, Cost: cost,
-		Need: func(n kernel.Sizes) [8]int { x, w, y := lengths(n); return [8]int{x, w, y} },
+		Need: func(n kernel.Sizes) kernel.Counts { x, w, y := lengths(n); return kernel.Counts{x, w, y} },
 		CPU:  func(a kernel.Args) { forward(a.V[2].Host, a.V[0].Host, a.V[1].Host, ShapeOf(a.N)) },
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 3, Sizes: 8,
@@ -36,7 +36,7 @@ var (
 	// ConvBackwardData: V: dY, W, dX. F: beta. dX becomes beta*dX plus the gradient of X. With beta 0, dX is not read.
 	ConvBackwardData = &kernel.Kernel{
 		Name: "conv_backward_data", Tol: 8, Cost: cost,
-		Need: func(n kernel.Sizes) [8]int { x, w, y := lengths(n); return [8]int{y, w, x} },
+		Need: func(n kernel.Sizes) kernel.Counts { x, w, y := lengths(n); return kernel.Counts{y, w, x} },
 		CPU:  func(a kernel.Args) { backwardData(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.F[0], ShapeOf(a.N)) },
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 3, Sizes: 8, Scalars: 1,
@@ -48,7 +48,7 @@ var (
 	// ConvBackwardFilter: V: X, dY, dW. dW becomes the gradient of the filters, a sum over images and windows.
 	ConvBackwardFilter = &kernel.Kernel{
 		Name: "conv_backward_filter", Tol: 8, Cost: cost,
-		Need: func(n kernel.Sizes) [8]int { x, w, y := lengths(n); return [8]int{x, y, w} },
+		Need: func(n kernel.Sizes) kernel.Counts { x, w, y := lengths(n); return kernel.Counts{x, y, w} },
 		CPU:  func(a kernel.Args) { backwardFilter(a.V[2].Host, a.V[0].Host, a.V[1].Host, ShapeOf(a.N)) },
 		CUDA: &kernel.CUDA{
 			PTX: filterPTX, Vecs: 3, Sizes: 8,

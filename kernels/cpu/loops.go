@@ -6,7 +6,10 @@ package cpu
 // #include "loops.h"
 import "C"
 
-import "fluentps/kernels"
+import (
+	"fluentps/kernels"
+	"fluentps/kernels/batchnorm"
+)
 
 // parallelElementsMin is the number of elements from which a launch uses several threads. Smaller launches finish before
 // the threads would start.
@@ -45,9 +48,12 @@ func (d *device) loop(k *kernels.Kernel, a kernels.Args) bool {
 	}
 	if d.threads == 1 || a.V[0].Len() < parallelElementsMin {
 		loopPart(op, &a, 0, parts)
-		return true
+	} else {
+		d.parallelLoop(op, a, parts)
 	}
-	d.parallelLoop(op, a, parts)
+	if k == kernels.BatchNormGrad {
+		batchnorm.Running(a)
+	}
 	return true
 }
 

@@ -59,4 +59,4 @@ func TestLaunchesAndCopiesOfAStep(t *testing.T) {
 	}
 }
 
-const launchesMax = 184
+const launchesMax = 165

@@ -342,7 +342,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		{"host", d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{{Host: make([]float32, 9)}}, N: kernels.Sizes{6}}), "vector 0 is not memory of a GPU"},
 		{"upload", d.Upload(v, make([]float32, 6)), "upload of 6 elements into a vector of 5"},
 		{"download", d.Download(make([]float32, 6), v), "download of 6 elements from a vector of 5"},
-		{"no code", d.Launch(&kernels.Kernel{Name: "none", Need: func(kernels.Sizes) [8]int { return [8]int{} }}, kernels.Args{}), "kernel none has no code for GPUs"},
+		{"no code", d.Launch(&kernels.Kernel{Name: "none", Need: func(kernels.Sizes) kernels.Counts { return kernels.Counts{} }}, kernels.Args{}), "kernel none has no code for GPUs"},
 		{"no PTX", loaded("garbage", "garbage"), "CUDA_ERROR_INVALID_IMAGE (200)"},
 		{"broken PTX", loaded("broken", ".version 7.8\n.target sm_60\n.address_size 64\n.visible .entry broken\n"), "load kernel broken (ptxas"},
 	} {

@@ -24,7 +24,6 @@ CUEMU_ENTRY(batch_norm_apply, 256)
 CUEMU_ENTRY(batch_norm_eval, 256)
 CUEMU_ENTRY(batch_norm_grad, 256)
 CUEMU_ENTRY(batch_norm_grad_apply, 256)
-CUEMU_ENTRY(batch_norm_running)
 } // namespace batch_norm_cu
 
 namespace bias_grad_cu {

@@ -26,8 +26,8 @@ var (
 // the gradient of its weights.
 func row(name string, op Op, layers []kernel.Layer) *kernel.Kernel {
 	return &kernel.Kernel{
-		Name: name, Tol: 8, Optional: [8]bool{3: true},
-		Need: func(n kernel.Sizes) [8]int { return [8]int{n[0] * n[2], n[1] * n[2], n[0] * n[1], n[1]} },
+		Name: name, Tol: 8, Optional: kernel.Marks{3: true},
+		Need: func(n kernel.Sizes) kernel.Counts { return kernel.Counts{n[0] * n[2], n[1] * n[2], n[0] * n[1], n[1]} },
 		CPU: func(a kernel.Args) {
 			Rows(op, 0, a.N[0], a.N[0], a.N[1], a.N[2], a.V[0].Host, a.V[1].Host, a.V[2].Host, a.V[3].Host, a.F[0])
 		},

@@ -13,7 +13,7 @@ var (
 	// GlobalAvgPool: V: X, Y. N: images, channels, positions. Y (images x channels) becomes the mean of each plane of X.
 	GlobalAvgPool = &kernel.Kernel{
 		Name: "global_avg_pool", Tol: 8, Cost: kernel.ElementCost(3, 1, 1),
-		Need: func(n kernel.Sizes) [8]int { return [8]int{n[0] * n[1] * n[2], n[0] * n[1]} },
+		Need: func(n kernel.Sizes) kernel.Counts { return kernel.Counts{n[0] * n[1] * n[2], n[0] * n[1]} },
 		CPU:  func(a kernel.Args) { forward(a.V[1].Host, a.V[0].Host, a.N[0]*a.N[1], a.N[2]) },
 		CUDA: &kernel.CUDA{
 			PTX: ptx, Vecs: 2, Sizes: 3,
@@ -26,7 +26,7 @@ var (
 	// positions.
 	GlobalAvgPoolGrad = &kernel.Kernel{
 		Name: "global_avg_pool_grad", Tol: 2, Cost: kernel.ElementCost(3, 0, 1),
-		Need:  func(n kernel.Sizes) [8]int { return [8]int{n[0] * n[1], n[0] * n[1] * n[2]} },
+		Need:  func(n kernel.Sizes) kernel.Counts { return kernel.Counts{n[0] * n[1], n[0] * n[1] * n[2]} },
 		CPU:   func(a kernel.Args) { backward(a.V[1].Host, a.V[0].Host, a.N[0]*a.N[1], a.N[2]) },
 		CUDA:  &kernel.CUDA{PTX: ptx, Vecs: 2, Sizes: 3, Steps: kernel.ElementSteps("global_avg_pool_grad", 3)},
 		Cases: backwardCases,

@@ -32,10 +32,19 @@ func (v Vec) Slice(lo, hi int) Vec {
 	return part
 }
 
+// VecsMax is the largest number of vectors that a kernel takes.
+const VecsMax = 12
+
+// Counts and Marks have an element for each vector of a launch.
+type (
+	Counts [VecsMax]int
+	Marks  [VecsMax]bool
+)
+
 // Vecs, Sizes and Scalars are the arguments of a launch, in the order that the kernel documents.
 // They are arrays so that a launch allocates no memory.
 type (
-	Vecs    [8]Vec
+	Vecs    [VecsMax]Vec
 	Sizes   [8]int
 	Scalars [4]float32
 )

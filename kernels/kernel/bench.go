@@ -8,7 +8,7 @@ type Bench struct {
 	Scalars Scalars
 	// Positive marks the vectors whose values must lie in [0, 1), not in [-1, 1): variances, class numbers, and indices
 	// within a block. Class numbers and indices are all 0 then.
-	Positive [8]bool
+	Positive Marks
 }
 
 // Layer holds the sizes of a kernel in one layer of a network, at batch 128: the MLP 784-256-128-10, LeNet on images of

@@ -9,11 +9,11 @@ import (
 // launch must not change the vector.
 type Case struct {
 	Name    string
-	In      [8][]float32 // nil: the argument is absent
+	In      [VecsMax][]float32 // nil: the argument is absent
 	Sizes   Sizes
 	Scalars Scalars
-	Want    [8][]float64
-	Alias   [8]int // 1 + index of the vector whose memory this one shares; 0: memory of its own
+	Want    [VecsMax][]float64
+	Alias   Counts // 1 + index of the vector whose memory this one shares; 0: memory of its own
 	Terms   int    // length of the longest reduction
 }
 

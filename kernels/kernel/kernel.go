@@ -11,9 +11,9 @@ type Kernel struct {
 	// CUDA says how GPUs compute the kernel.
 	CUDA *CUDA
 	// Need returns the least length of each vector of a launch with these sizes.
-	Need func(n Sizes) [8]int
+	Need func(n Sizes) Counts
 	// Optional marks the vectors that a launch may omit.
-	Optional [8]bool
+	Optional Marks
 	// Tol is k in the largest error k * 2^-23 * sqrt(length of the reduction) against float64. The error is
 	// relative for values above 1 and absolute below. Tol is at most 8.
 	Tol float64
@@ -47,8 +47,8 @@ type Step struct {
 }
 
 // Vectors returns the Need of a kernel that takes count vectors of n elements. n is the kernel's first size.
-func Vectors(count int) func(Sizes) [8]int {
-	return func(n Sizes) (need [8]int) {
+func Vectors(count int) func(Sizes) Counts {
+	return func(n Sizes) (need Counts) {
 		for v := range count {
 			need[v] = n[0]
 		}

@@ -131,8 +131,8 @@ func compareValue(v, i, n int, got, want, unit, limit float64) (off float64, err
 }
 
 // launch uploads the inputs, runs the kernel once and downloads all vectors with their guards.
-func launch(c *kernel.Case, dev kernels.Device, k *kernels.Kernel) ([8][]float32, error) {
-	var out [8][]float32
+func launch(c *kernel.Case, dev kernels.Device, k *kernels.Kernel) ([kernel.VecsMax][]float32, error) {
+	var out [kernel.VecsMax][]float32
 	args := kernels.Args{N: c.Sizes, F: c.Scalars}
 	for v, in := range c.In {
 		if in == nil {

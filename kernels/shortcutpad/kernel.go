@@ -15,7 +15,7 @@ var (
 	// option A of He et al. (CVPR 2016), section 4.1.
 	ShortcutPad = &kernel.Kernel{
 		Name: "shortcut_pad", Tol: 0, Cost: cost,
-		Need:  func(n kernel.Sizes) [8]int { return [8]int{shapeOf(n).Inputs(), shapeOf(n).Outputs()} },
+		Need:  func(n kernel.Sizes) kernel.Counts { return kernel.Counts{shapeOf(n).Inputs(), shapeOf(n).Outputs()} },
 		CPU:   func(a kernel.Args) { forward(a.V[1].Host, a.V[0].Host, shapeOf(a.N)) },
 		CUDA:  cuda("shortcut_pad"),
 		Cases: forwardCases,
@@ -24,7 +24,7 @@ var (
 	// ShortcutPadGrad: V: dY, dX. N: as ShortcutPad. It adds dY to dX where ShortcutPad took its values from.
 	ShortcutPadGrad = &kernel.Kernel{
 		Name: "shortcut_pad_grad", Tol: 1, Cost: cost,
-		Need:  func(n kernel.Sizes) [8]int { return [8]int{shapeOf(n).Outputs(), shapeOf(n).Inputs()} },
+		Need:  func(n kernel.Sizes) kernel.Counts { return kernel.Counts{shapeOf(n).Outputs(), shapeOf(n).Inputs()} },
 		CPU:   func(a kernel.Args) { backward(a.V[1].Host, a.V[0].Host, shapeOf(a.N)) },
 		CUDA:  cuda("shortcut_pad_grad"),
 		Cases: backwardCases,

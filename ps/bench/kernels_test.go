@@ -77,7 +77,7 @@ func TestARowIsEnough(t *testing.T) {
 		},
 		Cases: func() []kernel.Case {
 			return []kernel.Case{{
-				Name: "one", Sizes: kernels.Sizes{1}, Scalars: kernels.Scalars{1}, In: [8][]float32{{3}}, Want: [8][]float64{{3 * right}},
+				Name: "one", Sizes: kernels.Sizes{1}, Scalars: kernels.Scalars{1}, In: [kernel.VecsMax][]float32{{3}}, Want: [kernel.VecsMax][]float64{{3 * right}},
 			}}
 		},
 		Bench: kernel.Bench{Layers: []kernel.Layer{{Name: "small", N: []int{7}}, {Name: "large", N: []int{99}}}, Scalars: kernels.Scalars{0.5}},

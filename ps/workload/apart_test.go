@@ -94,7 +94,7 @@ func TestGradientsTravelWhileTheNextLayerIsComputed(t *testing.T) {
 				far.grads = append(far.grads, make([]float32, len(near.grads[i])))
 			}
 			m.Bind(far.params, far.grads)
-			layers, inputs := len(m.Layers()), 2 // two batches are wrapped first
+			layers, inputs := len(m.Layers()), 2                                                           // two batches are wrapped first
 			grad := func(layer, part int) string { return fmt.Sprint(inputs + 2*layers + 2*layer + part) } // its twin's name
 			for step := range 3 {
 				x := randomBatch(4, c.from.Cols, c.from.Classes)
@@ -222,7 +222,9 @@ func TestTheNextBatchTravelsWhileTheDeviceComputes(t *testing.T) {
 		batch.Take(table, rows(next))
 		return batch, true
 	})
-	copies := func() int { return strings.Count(strings.Join(dev.log, " "), "refresh 0") + strings.Count(strings.Join(dev.log, " "), "refresh 1") }
+	copies := func() int {
+		return strings.Count(strings.Join(dev.log, " "), "refresh 0") + strings.Count(strings.Join(dev.log, " "), "refresh 1")
+	}
 	for step, c := range []struct {
 		next, then int32 // what is announced during a step, and what the following step gets
 		inForward  int   // copies of a batch in the following Forward

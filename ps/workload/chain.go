@@ -17,7 +17,7 @@ type chain struct {
 	stages   []stage // one for each layer
 	head     *kernels.Kernel
 
-	first         []int           // by layer: its first parameter in model order; the last element is the number of parameters
+	first         []int // by layer: its first parameter in model order; the last element is the number of parameters
 	params, grads side
 	resident      bool // they stay on the device: BindVecs
 	held          bool // the parameters are on the device as the host has them

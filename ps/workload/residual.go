@@ -145,8 +145,8 @@ func (s *convNorm) forward(dev kernels.Device, p pass) {
 
 func (s *convNorm) backward(dev kernels.Device, p pass) {
 	weight, scale, mean, variance := p.params[0], p.params[1], p.params[3], p.params[4]
-	launch(dev, kernels.BatchNormGrad, kernels.Args{V: kernels.Vecs{s.grad, s.out, s.x, scale, s.saved, p.grads[1], p.grads[2], s.x}, N: s.sizes(p.n)})
-	launch(dev, kernels.BatchNormRunning, kernels.Args{V: kernels.Vecs{s.saved, mean, variance, p.grads[3], p.grads[4]},
+	launch(dev, kernels.BatchNormGrad, kernels.Args{
+		V: kernels.Vecs{s.grad, s.out, s.x, scale, s.saved, p.grads[1], p.grads[2], s.x, mean, variance, p.grads[3], p.grads[4]},
 		N: s.sizes(p.n), F: kernels.Scalars{normMomentum, normEpsilon}})
 	if s.halves() {
 		launch(dev, kernels.Fill, kernels.Args{V: kernels.Vecs{s.from.grad}, N: kernels.Sizes{p.n * s.from.conv.out.values()}})
