@@ -32,18 +32,20 @@ DEVICE float block_sum(float v, float part[32]) {
 }
 
 // sum_layers returns, to the first warp, sums over layers of values that lie `results` apart in memory: lane l gets
-// those for result at + l, 0 past the last. Blocks have 256 threads: 8 warps take every eighth layer each, and their
-// sums are added in the order of the warps.
-DEVICE float sum_layers(const float *x, int layers, int results, int at, float part[8][32]) {
-	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-	float sum = 0;
-	if (at + lane < results)
+// those for result at + l, 0 past the last. Eight sums take every eighth layer each, and are added in their order; the
+// block's WARPS warps share them.
+template <int WARPS = 8> DEVICE float sum_layers(const float *x, int layers, int results, int at, float part[8][32]) {
+	const int lane = threadIdx.x % 32;
+	for (int from = threadIdx.x / 32; from < 8; from += WARPS) {
+		float sum = 0;
+		if (at + lane < results)
 #pragma unroll 4
-		for (int layer = warp; layer < layers; layer += 8)
-			sum += x[layer * results + at + lane];
-	part[warp][lane] = sum;
+			for (int layer = from; layer < layers; layer += 8)
+				sum += x[layer * results + at + lane];
+		part[from][lane] = sum;
+	}
 	__syncthreads();
-	sum = 0;
+	float sum = 0;
 	for (int i = 0; i < 8; i++)
 		sum += part[i][lane];
 	return sum;
@@ -115,9 +117,9 @@ template <int ROWS, int COLS, int P> struct Tile {
 	// place says which element of an operand's tile the thread brings as its i-th. Neighbouring threads bring
 	// neighbours in memory: terms where the operand is stored term by term, else rows.
 	template <bool BY_TERM, int SIZE> static __device__ __forceinline__ void place(int i, int &at, int &term) {
-		int e = threadIdx.x + i * THREADS;
-		at = BY_TERM ? e / TERMS : e % SIZE;
-		term = BY_TERM ? e % TERMS : e / SIZE;
+		static_assert(THREADS % TERMS == 0 && THREADS % SIZE == 0, "a thread brings one term, or one row");
+		at = BY_TERM ? threadIdx.x / TERMS + i * (THREADS / TERMS) : threadIdx.x % SIZE;
+		term = BY_TERM ? threadIdx.x % TERMS : threadIdx.x / SIZE + i * (THREADS / SIZE);
 	}
 
 	template <int COUNT, int SIZE, class Operand>

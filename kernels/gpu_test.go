@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +22,11 @@ func TestPTXIsMadeOfTheSource(t *testing.T) {
 	}
 	for _, name := range names {
 		hash := sha256.New()
-		for _, part := range []string{name, "gpu.cuh", "cuda/ptx/flags"} {
+		headers, err := fs.Glob(sources, path.Dir(name)+"/*.cuh")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range slices.Concat([]string{name}, headers, []string{"gpu.cuh", "cuda/ptx/flags"}) {
 			data, err := sources.ReadFile(part)
 			if err != nil {
 				t.Fatal(err)

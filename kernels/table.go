@@ -42,6 +42,7 @@ var (
 	ConvForward        = row(convolution.ConvForward)
 	ConvBackwardData   = row(convolution.ConvBackwardData)
 	ConvBackwardFilter = row(convolution.ConvBackwardFilter)
+	ConvBackward       = row(convolution.ConvBackward)
 	ChannelBiasReLU    = row(channelbias.ChannelBiasReLU)
 	ChannelBiasGrad    = row(channelbias.ChannelBiasGrad)
 	MaxPool            = row(maxpool.MaxPool)
@@ -70,6 +71,9 @@ type (
 	Scalars = kernel.Scalars
 	Counts  = kernel.Counts
 )
+
+// VecsMax is the largest number of vectors that a kernel takes.
+const VecsMax = kernel.VecsMax
 
 // Windows returns how many windows a convolution with these sizes has in each direction: rows and columns of its output.
 func Windows(n Sizes) (height, width int) { return convolution.ShapeOf(n).Shape.Outputs() }

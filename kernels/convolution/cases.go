@@ -14,6 +14,7 @@ var shapes = []kernel.Sizes{
 	{2, 6, 14, 14, 16, 5, 1, 0}, {1, 2, 11, 13, 3, 5, 2, 2}, {1, 1, 2, 3, 2, 3, 1, 0}, {1, 1, 2, 3, 2, 2, 1, 4}, {0, 2, 5, 5, 3, 3, 1, 1},
 	{1, 2, 9, 10, 3, 2, 3, 0}, {2, 3, 32, 32, 16, 3, 1, 1}, {2, 16, 16, 16, 16, 3, 1, 1}, {3, 16, 16, 16, 32, 3, 2, 1}, {2, 37, 8, 8, 41, 3, 1, 1},
 	{5, 16, 9, 9, 19, 1, 1, 0}, {1, 5, 10, 10, 0, 3, 1, 1}, {9, 4, 6, 6, 5, 5, 1, 2}, {2, 32, 8, 8, 64, 3, 2, 1},
+	{1, 17, 33, 35, 6, 3, 2, 1}, {2, 3, 16, 16, 9, 3, 2, 1},
 	{2, 2, 0, 3, 3, 2, 1, 1}, {2, 2, 3, 3, 3, 5, 1, 0}, {1, 0, 4, 4, 2, 3, 1, 1},
 }
 
@@ -45,6 +46,22 @@ func backwardFilterCases() (cases []kernel.Case) {
 		c, r := start(n, 0)
 		c.In[0], c.In[1], c.In[2], c.Want[2], c.Terms = r.x, r.dy, kernel.NaNs(len(r.w)), r.dw, r.positions
 		cases = append(cases, c)
+	}
+	return cases
+}
+
+// backwardCases are both gradients in one launch.
+func backwardCases() (cases []kernel.Case) {
+	for _, n := range shapes {
+		for _, beta := range []float32{0, 1} {
+			c, r := start(n, beta)
+			c.In[0], c.In[1], c.In[2], c.In[3], c.In[4] = r.x, r.dy, r.w, kernel.Random(len(r.x), 12), kernel.NaNs(len(r.w))
+			c.Want[3], c.Want[4], c.Terms = r.dx, r.dw, max(n[4]*n[5]*n[5], r.positions)
+			if beta == 0 {
+				c.In[3] = kernel.NaNs(len(r.x))
+			}
+			cases = append(cases, c)
+		}
 	}
 	return cases
 }

@@ -1,7 +1,7 @@
 package convolution
 
 import (
-	_ "embed" // conv.ptx, conv_backward_filter.ptx
+	_ "embed" // conv.ptx, conv_backward.ptx
 
 	"fluentps/kernels/im2col"
 	"fluentps/kernels/kernel"
@@ -10,8 +10,8 @@ import (
 var (
 	//go:embed conv.ptx
 	ptx string
-	//go:embed conv_backward_filter.ptx
-	filterPTX string
+	//go:embed conv_backward.ptx
+	backwardPTX string
 )
 
 // Convolutions of images in NCHW order with filters (filters x channels x kernel x kernel), without bias.
@@ -39,8 +39,9 @@ var (
 		Need: func(n kernel.Sizes) kernel.Counts { x, w, y := lengths(n); return kernel.Counts{y, w, x} },
 		CPU:  func(a kernel.Args) { backwardData(a.V[2].Host, a.V[0].Host, a.V[1].Host, a.F[0], ShapeOf(a.N)) },
 		CUDA: &kernel.CUDA{
-			PTX: ptx, Vecs: 3, Sizes: 8, Scalars: 1,
-			Steps: func(n kernel.Sizes) [4]kernel.Step { return backwardEntries.steps(n, n[1], n[2], n[3]) },
+			PTX: backwardPTX, Vecs: 5, Order: []int{-1, 0, 1, 2, -1}, Sizes: 8, Scalars: 1,
+			Scratch: func(kernel.Sizes) int { return 0 },
+			Steps:   func(n kernel.Sizes) [4]kernel.Step { return backwardEntries.steps(n, n[1], n[2], n[3]) },
 		},
 		Cases: backwardDataCases,
 		Bench: kernel.Bench{Layers: layers},
@@ -51,11 +52,28 @@ var (
 		Need: func(n kernel.Sizes) kernel.Counts { x, w, y := lengths(n); return kernel.Counts{x, y, w} },
 		CPU:  func(a kernel.Args) { backwardFilter(a.V[2].Host, a.V[0].Host, a.V[1].Host, ShapeOf(a.N)) },
 		CUDA: &kernel.CUDA{
-			PTX: filterPTX, Vecs: 3, Sizes: 8,
+			PTX: backwardPTX, Vecs: 5, Order: []int{0, 1, -1, -1, 2}, Sizes: 8, Scalars: 1,
 			Scratch: func(n kernel.Sizes) int { _, scratch := filterSteps(n); return scratch },
 			Steps:   func(n kernel.Sizes) [4]kernel.Step { steps, _ := filterSteps(n); return steps },
 		},
 		Cases: backwardFilterCases,
+		Bench: kernel.Bench{Layers: layers},
+	}
+	// ConvBackward: V: X, dY, W, dX, dW. F: beta. It computes what ConvBackwardData and ConvBackwardFilter compute, in fewer launches.
+	ConvBackward = &kernel.Kernel{
+		Name: "conv_backward", Tol: 8,
+		Cost: func(n kernel.Sizes) (flops, bytes float64) { flops, bytes = cost(n); return 2 * flops, 2 * bytes },
+		Need: func(n kernel.Sizes) kernel.Counts { x, w, y := lengths(n); return kernel.Counts{x, y, w, x, w} },
+		CPU: func(a kernel.Args) {
+			backwardFilter(a.V[4].Host, a.V[0].Host, a.V[1].Host, ShapeOf(a.N))
+			backwardData(a.V[3].Host, a.V[1].Host, a.V[2].Host, a.F[0], ShapeOf(a.N))
+		},
+		CUDA: &kernel.CUDA{
+			PTX: backwardPTX, Vecs: 5, Sizes: 8, Scalars: 1,
+			Scratch: func(n kernel.Sizes) int { _, scratch := filterSteps(n); return scratch },
+			Steps:   backwardSteps,
+		},
+		Cases: backwardCases,
 		Bench: kernel.Bench{Layers: layers},
 	}
 	layers = []kernel.Layer{

@@ -102,3 +102,13 @@ func (d *device) convBackwardFilter(a kernels.Args) error {
 	}
 	return nil
 }
+
+func (d *device) convBackward(a kernels.Args) error {
+	x, dy, w, dx, dw := a.V[0], a.V[1], a.V[2], a.V[3], a.V[4]
+	a.V = kernels.Vecs{x, dy, dw}
+	if err := d.convBackwardFilter(a); err != nil {
+		return err
+	}
+	a.V = kernels.Vecs{dy, w, dx}
+	return d.convBackwardData(a)
+}

@@ -86,6 +86,8 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) error {
 		return d.convBackwardData(a)
 	case kernels.ConvBackwardFilter:
 		return d.convBackwardFilter(a)
+	case kernels.ConvBackward:
+		return d.convBackward(a)
 	default:
 		if !d.loop(k, a) {
 			k.CPU(a)

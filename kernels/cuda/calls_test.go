@@ -59,4 +59,4 @@ func TestLaunchesAndCopiesOfAStep(t *testing.T) {
 	}
 }
 
-const launchesMax = 165
+const launchesMax = 147

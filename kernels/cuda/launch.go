@@ -175,11 +175,11 @@ func (d *device) parameters(k *kernels.Kernel, p *program, a *kernels.Args) (int
 		n++
 	}
 	for i := range p.Vecs {
-		v := &a.V[i]
+		v := p.Vector(a, i)
 		if v.Dev == 0 && len(v.Host) > 0 {
 			return 0, fmt.Errorf("cuda: %s: vector %d is not memory of a GPU", k.Name, i)
 		}
-		if err := d.use(*v); err != nil {
+		if err := d.use(v); err != nil {
 			return 0, err
 		}
 		add(v.Dev)

@@ -120,8 +120,8 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) (err error) {
 
 // pack returns the arguments, each in the low bytes of 8: addresses, ints and floats.
 func pack(c *kernel.CUDA, a kernels.Args) (values [24]C.ulonglong) {
-	for i, v := range a.V[:c.Vecs] {
-		values[i] = C.ulonglong(v.Dev)
+	for i := range c.Vecs {
+		values[i] = C.ulonglong(c.Vector(&a, i).Dev)
 	}
 	for i, n := range a.N[:c.Sizes] {
 		values[c.Vecs+i] = C.ulonglong(uint32(int32(n)))

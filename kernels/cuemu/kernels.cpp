@@ -49,29 +49,35 @@ namespace conv_cu {
 #include "../convolution/conv.cu"
 CUEMU_ENTRY(conv_forward_3_32, 128)
 CUEMU_ENTRY(conv_forward_3_16, 128)
+CUEMU_ENTRY(conv_forward_3_16_more, 256)
 CUEMU_ENTRY(conv_forward_3_8, 128)
+CUEMU_ENTRY(conv_forward_3_8_more, 256)
 CUEMU_ENTRY(conv_forward_5_32, 128)
 CUEMU_ENTRY(conv_forward_5_16, 64)
-CUEMU_ENTRY(conv_backward_data_3_32, 128)
-CUEMU_ENTRY(conv_backward_data_3_16, 128)
-CUEMU_ENTRY(conv_backward_data_3_8, 128)
-CUEMU_ENTRY(conv_backward_data_5_32, 128)
-CUEMU_ENTRY(conv_backward_data_5_16, 64)
 CUEMU_ENTRY(conv_forward_3, 128)
 CUEMU_ENTRY(conv_forward, 128)
-CUEMU_ENTRY(conv_backward_data_3, 128)
-CUEMU_ENTRY(conv_backward_data, 128)
 } // namespace conv_cu
 
-namespace conv_backward_filter_cu {
-#include "../convolution/conv_backward_filter.cu"
+namespace conv_backward_cu {
+#include "../convolution/conv_backward.cu"
+CUEMU_ENTRY(conv_backward_data_3_32, 128)
+CUEMU_ENTRY(conv_backward_data_3_16, 128)
+CUEMU_ENTRY(conv_backward_data_3_16_more, 256)
+CUEMU_ENTRY(conv_backward_data_3_8, 128)
+CUEMU_ENTRY(conv_backward_data_3_8_more, 256)
+CUEMU_ENTRY(conv_backward_data_5_32, 128)
+CUEMU_ENTRY(conv_backward_data_5_16, 64)
+CUEMU_ENTRY(conv_backward_data_3_halved_16, 128)
+CUEMU_ENTRY(conv_backward_data_3_halved_8, 256)
+CUEMU_ENTRY(conv_backward_data_3, 128)
+CUEMU_ENTRY(conv_backward_data, 128)
 CUEMU_ENTRY(conv_backward_filter_3_32, 256)
 CUEMU_ENTRY(conv_backward_filter_3_16, 256)
 CUEMU_ENTRY(conv_backward_filter_3_8, 256)
-CUEMU_ENTRY(conv_backward_filter_3_sum, 256)
 CUEMU_ENTRY(conv_backward_filter, 128)
+CUEMU_ENTRY(conv_backward_filter_3_sum, 256)
 CUEMU_ENTRY(conv_backward_filter_sum, 256)
-} // namespace conv_backward_filter_cu
+} // namespace conv_backward_cu
 
 namespace fill_cu {
 #include "../fill/fill.cu"

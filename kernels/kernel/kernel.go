@@ -26,18 +26,32 @@ type Kernel struct {
 	Bench Bench
 }
 
-// CUDA says how GPUs compute a kernel. Each entry takes the kernel's first Vecs vectors (float *, null for an
+// CUDA says how GPUs compute a kernel. Each entry takes Vecs vectors of the kernel (float *, null for an
 // absent one), its first Sizes sizes (int), its first Scalars scalars (float), and, if Scratch is set, scratch in
 // the device's memory (float *).
 type CUDA struct {
 	PTX string // compiled from the folder's .cu file
 
 	Vecs, Sizes, Scalars int
+	// Order is by vector of the entries its number among those of the kernel, -1: always absent. nil: they are the same. It lets kernels with
+	// different vectors share entries.
+	Order []int
 
 	// Scratch returns how many float32 of scratch a launch needs; nil: none.
 	Scratch func(n Sizes) int
 	// Steps returns the launches that compute the kernel, one after the other. The first step without an Entry ends them.
 	Steps func(n Sizes) [4]Step
+}
+
+// Vector returns the i-th vector that the entries take.
+func (c *CUDA) Vector(a *Args, i int) Vec {
+	if c.Order == nil {
+		return a.V[i]
+	}
+	if i = c.Order[i]; i < 0 {
+		return Vec{}
+	}
+	return a.V[i]
 }
 
 // Step is one launch of an entry of a kernel's source.

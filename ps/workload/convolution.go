@@ -40,9 +40,9 @@ func (c *convolution) backwardFilter(dev kernels.Device, n int, x, dy, dFilters 
 	launch(dev, kernels.ConvBackwardFilter, c.args(n, kernels.Vecs{x, dy, dFilters}))
 }
 
-// backwardData sets the n images dx to beta*dx plus the gradient of x.
-func (c *convolution) backwardData(dev kernels.Device, n int, dy, filters, dx kernels.Vec, beta float32) {
-	a := c.args(n, kernels.Vecs{dy, filters, dx})
+// backward does what backwardFilter does, and sets the n images dx to beta*dx plus the gradient of x.
+func (c *convolution) backward(dev kernels.Device, n int, x, dy, filters, dx, dFilters kernels.Vec, beta float32) {
+	a := c.args(n, kernels.Vecs{x, dy, filters, dx, dFilters})
 	a.F[0] = beta
-	launch(dev, kernels.ConvBackwardData, a)
+	launch(dev, kernels.ConvBackward, a)
 }

@@ -70,10 +70,11 @@ func (s *convPool) backward(dev kernels.Device, p pass) {
 	launch(dev, kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{s.grad, s.out}, N: kernels.Sizes{p.n, s.pooled.values()}})
 	launch(dev, kernels.ChannelBiasGrad, kernels.Args{V: kernels.Vecs{s.grad, p.grads[1]}, N: s.positions(p.n)})
 	launch(dev, kernels.MaxPoolGrad, kernels.Args{V: kernels.Vecs{s.grad, s.which, s.y}, N: s.planes(p.n)})
-	s.conv.backwardFilter(dev, p.n, p.in, s.y, p.grads[0])
-	if p.below.Len() > 0 {
-		s.conv.backwardData(dev, p.n, s.y, p.params[0], p.below, 0)
+	if p.below.Len() == 0 {
+		s.conv.backwardFilter(dev, p.n, p.in, s.y, p.grads[0])
+		return
 	}
+	s.conv.backward(dev, p.n, p.in, s.y, p.params[0], p.below, p.grads[0], 0)
 }
 
 // planes are the sizes of MaxPool.

@@ -152,14 +152,15 @@ func (s *convNorm) backward(dev kernels.Device, p pass) {
 		launch(dev, kernels.Fill, kernels.Args{V: kernels.Vecs{s.from.grad}, N: kernels.Sizes{p.n * s.from.conv.out.values()}})
 		launch(dev, kernels.ShortcutPadGrad, kernels.Args{V: kernels.Vecs{s.grad, s.from.grad}, N: s.padSizes(p.n)})
 	}
-	s.conv.backwardFilter(dev, p.n, p.in, s.x, p.grads[0])
-	if p.below.Len() > 0 {
-		beta := float32(0)
-		if s.adds {
-			beta = 1
-		}
-		s.conv.backwardData(dev, p.n, s.x, weight, p.below, beta)
+	if p.below.Len() == 0 {
+		s.conv.backwardFilter(dev, p.n, p.in, s.x, p.grads[0])
+		return
 	}
+	beta := float32(0)
+	if s.adds {
+		beta = 1
+	}
+	s.conv.backward(dev, p.n, p.in, s.x, weight, p.below, p.grads[0], beta)
 }
 
 // pooledDense is a fully connected stage on the means of the channels.

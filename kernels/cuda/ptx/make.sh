@@ -17,8 +17,10 @@ mapfile -t flags <cuda/ptx/flags
 stale=0
 for source in */*.cu; do
 	ptx=${source%.cu}.ptx
-	hash=$(cat "$source" gpu.cuh cuda/ptx/flags | sha256sum | cut -d ' ' -f 1)
-	if ! "$build/nvrtc" "$source" gpu.cuh "${flags[@]}" >"$build/raw"; then
+	shopt -s nullglob
+	headers=("$(dirname "$source")"/*.cuh)
+	hash=$(cat "$source" "${headers[@]}" gpu.cuh cuda/ptx/flags | sha256sum | cut -d ' ' -f 1)
+	if ! "$build/nvrtc" "$source" gpu.cuh "${headers[@]}" -- "${flags[@]}" >"$build/raw"; then
 		echo "$source: not compiled; where NVRTC is missing, see the top of kernels/cuda/ptx/make.sh" >&2
 		exit 1
 	fi

@@ -1,4 +1,4 @@
-// nvrtc SOURCE HEADER FLAG...: compiles a kernel's .cu to PTX on standard output, with the NVRTC library that the
+// nvrtc SOURCE gpu.cuh [HEADER...] -- FLAG...: compiles a kernel's .cu to PTX on standard output, with the headers of its folder, with the NVRTC library that the
 // environment variable NVRTC names, or libnvrtc.so.11.2. It needs no header and no GPU.
 #include <dlfcn.h>
 #include <stdio.h>
@@ -37,8 +37,11 @@ static char *contents(const char *path) {
 }
 
 int main(int argc, char **argv) {
-	if (argc < 3) {
-		fprintf(stderr, "usage: nvrtc SOURCE HEADER FLAG...\n");
+	int count = 0; // of the headers
+	while (2 + count < argc && strcmp(argv[2 + count], "--") != 0)
+		count++;
+	if (count < 1 || count > 8 || 2 + count == argc) {
+		fprintf(stderr, "usage: nvrtc SOURCE gpu.cuh [HEADER...] -- FLAG...\n");
 		return 2;
 	}
 	const char *path = getenv("NVRTC") ? getenv("NVRTC") : "libnvrtc.so.11.2";
@@ -56,13 +59,18 @@ int main(int argc, char **argv) {
 
 	// The file's name without folders, so that the PTX does not depend on where the tree lies.
 	const char *slash = strrchr(argv[1], '/');
-	const char *const headers[] = {contents(argv[2])}, *const names[] = {"../gpu.cuh"};
+	const char *headers[8], *names[8];
+	for (int i = 0; i < count; i++) {
+		const char *name = strrchr(argv[2 + i], '/');
+		headers[i] = contents(argv[2 + i]);
+		names[i] = i == 0 ? "../gpu.cuh" : name ? name + 1 : argv[2 + i];
+	}
 	program p;
-	if (create(&p, contents(argv[1]), slash ? slash + 1 : argv[1], 1, headers, names)) {
+	if (create(&p, contents(argv[1]), slash ? slash + 1 : argv[1], count, headers, names)) {
 		fprintf(stderr, "nvrtc: cannot create a program\n");
 		return 1;
 	}
-	int failed = compile(p, argc - 3, (const char *const *)argv + 3);
+	int failed = compile(p, argc - 3 - count, (const char *const *)argv + 3 + count);
 	size_t size = 0;
 	log_size(p, &size);
 	char *text = calloc(size + 1, 1);

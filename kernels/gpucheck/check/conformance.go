@@ -117,7 +117,7 @@ func legal(k *kernels.Kernel, v, count int) []float32 {
 }
 
 // launched runs a kernel once on a device, with the same arguments on every device, and returns its vectors before and behind it.
-func launched(d kernels.Device, k *kernels.Kernel, n kernels.Sizes) (before, after [8][]float32, err error) {
+func launched(d kernels.Device, k *kernels.Kernel, n kernels.Sizes) (before, after [kernels.VecsMax][]float32, err error) {
 	a := kernels.Args{N: n, F: k.Bench.Scalars}
 	need := k.Need(n)
 	for v, count := range need {
@@ -196,7 +196,7 @@ func besideCPU(d, host kernels.Device, k *kernels.Kernel, n kernels.Sizes) (shar
 // compare returns the largest difference from the CPU, as a share of twice the kernel's tolerance, and an error if one is above. The
 // reduction is at most as long as the operations of the launch for an element of the shortest vector that the kernel wrote. Of a
 // long sum near 0 the parts were as large as other sums are, so the error is relative to the root mean square of a vector, too.
-func compare(k *kernels.Kernel, n kernels.Sizes, before, want, got [8][]float32) (most float64, err error) {
+func compare(k *kernels.Kernel, n kernels.Sizes, before, want, got [kernels.VecsMax][]float32) (most float64, err error) {
 	flops, _ := k.Cost(n)
 	shortest := math.MaxInt
 	for v := range want {

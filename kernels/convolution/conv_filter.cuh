@@ -1,9 +1,6 @@
-#include "../gpu.cuh"
-
-// conv_backward_filter. The sums run over all images and positions, and there are few of them, so blocks take shares
-// of the positions; their sums go to scratch, behind the number of shares, and a second entry adds them up in their
-// order. Windows of 3 x 3 at stride 1 have a direct way; everything else is a matrix product whose second operand,
-// the windows, is never stored.
+// The gradient of the filters. The sums run over all images and positions, and there are few of them, so blocks take shares of the
+// positions; their sums go to scratch, behind the number of shares, and a later launch adds them up in their order. Windows of 3 x 3 at
+// stride 1 have a direct way; everything else is a matrix product whose second operand, the windows, is never stored.
 
 DEVICE int outputs(int size, int kernel, int stride, int pad) {
 	return size + 2 * pad < kernel ? 0 : (size + 2 * pad - kernel) / stride + 1;
@@ -13,7 +10,7 @@ DEVICE int outputs(int size, int kernel, int stride, int pad) {
 
 // A block computes the weights between 16 filters and 16 channels. A tile of WIDTH x 8 positions of both lies in
 // shared memory; each of 8 warps takes a row of it, each lane 4 filters, 2 channels and the 9 taps between them.
-template <int TILE_WIDTH> struct Direct {
+template <int TILE_WIDTH> struct Square {
 	static const int WIDTH = TILE_WIDTH, ROWS = 8, THREADS = 256, SIDE = 16, F = 4, C = 2, TAPS = 9;
 	static const int WEIGHTS = SIDE * SIDE * TAPS, PART = WEIGHTS / F;
 
@@ -103,7 +100,7 @@ template <class D> DEVICE void leave(float *y, const float (&sum)[D::F][D::C][D:
 }
 
 template <class D>
-DEVICE void direct(typename D::Shared &s, const float *x, const float *dy, int images, int channels, int height, int width,
+DEVICE void squares(typename D::Shared &s, const float *x, const float *dy, int images, int channels, int height, int width,
                    int filters, int pad, float *scratch) {
 	const int rows = outputs(height, 3, 1, pad), cols = outputs(width, 3, 1, pad);
 	const int across = (cols + D::WIDTH - 1) / D::WIDTH, down = (rows + D::ROWS - 1) / D::ROWS;
@@ -124,26 +121,12 @@ DEVICE void direct(typename D::Shared &s, const float *x, const float *dy, int i
 		scratch[0] = gridDim.x;
 }
 
-#define DIRECT(NAME, WIDTH)                                                                                            \
-	extern "C" __global__ void __launch_bounds__(256, 2)                                                           \
-	NAME(const float *x, const float *dy, float *dw, int images, int channels, int height, int width, int filters, \
-	     int kernel, int stride, int pad, float *scratch) {                                                        \
-		__shared__ Direct<WIDTH>::Shared shared;                                                               \
-		direct<Direct<WIDTH>>(shared, x, dy, images, channels, height, width, filters, pad, scratch);          \
-	}
-
-DIRECT(conv_backward_filter_3_32, 32)
-DIRECT(conv_backward_filter_3_16, 16)
-DIRECT(conv_backward_filter_3_8, 8)
-
-// conv_backward_filter_3_sum reads sums in the order of leave.
-extern "C" __global__ void __launch_bounds__(256)
-conv_backward_filter_3_sum(const float *x, const float *dy, float *dw, int images, int channels, int height, int width,
-                           int filters, int kernel, int stride, int pad, float *scratch) {
-	__shared__ float part[8][32];
+// sum_squares adds the shares of 32 results from `at` on, which lie in the order of leave.
+template <int WARPS>
+DEVICE void sum_squares(const float *scratch, float *dw, int channels, int filters, int block, float part[8][32]) {
 	const int squares_across = (channels + 15) / 16, results = (filters + 15) / 16 * squares_across * 2304;
-	const float sum = sum_layers(scratch + 1, scratch[0], results, blockIdx.x * 32, part);
-	const int at = blockIdx.x * 32 + threadIdx.x;
+	const float sum = sum_layers<WARPS>(scratch + 1, scratch[0], results, block * 32, part);
+	const int at = block * 32 + threadIdx.x;
 	if (threadIdx.x >= 32 || at >= results)
 		return;
 	const int square = at / 2304, j = at / 576 % 4, i = at / 288 % 2, tap = at / 32 % 9, c = at / 4 % 8, f = at % 4;
@@ -160,34 +143,35 @@ struct Gradients {
 	int filters, positions;
 
 	__device__ __forceinline__ float operator()(int at, int term, bool there) const {
-		return pick(dy, (term / positions * filters + at) * positions + term % positions, there & (at < filters));
+		const int image = (unsigned)term / positions; // unsigned divisions take fewer instructions
+		return pick(dy, (image * filters + at) * positions + term - image * positions, there & (at < filters));
 	}
 };
 
-struct Windows {
+// Positions are the windows of x. A thread brings the same weights for all terms, so their divisions stand before the loop over terms. That is
+// why windows whose size the compiler knows would take more instructions: it would divide by a constant again for each term.
+struct Positions {
 	static const bool BY_TERM = true;
 	const float *x;
 	int channels, height, width, kernel, stride, pad, rows, cols;
 
 	__device__ __forceinline__ float operator()(int at, int term, bool there) const {
-		const int image = term / (rows * cols), oy = term / cols % rows, ox = term % cols;
-		const int channel = at / (kernel * kernel), iy = oy * stride + at / kernel % kernel - pad, ix = ox * stride + at % kernel - pad;
+		const int image = (unsigned)term / (rows * cols), position = term - image * rows * cols; // unsigned divisions take fewer instructions
+		const int oy = (unsigned)position / cols, ox = position - oy * cols;
+		const int channel = (unsigned)at / (kernel * kernel), tap = at - channel * kernel * kernel, y = (unsigned)tap / kernel;
+		const int iy = oy * stride + y - pad, ix = ox * stride + tap - y * kernel - pad;
 		const bool inside = there & (channel < channels) & within(iy, height) & within(ix, width);
 		return pick(x, ((image * channels + channel) * height + iy) * width + ix, inside);
 	}
 };
 
-typedef Tile<32, 64, 4> Product;
-
-extern "C" __global__ void __launch_bounds__(Product::THREADS)
-conv_backward_filter(const float *x, const float *dy, float *dw, int images, int channels, int height, int width,
-                     int filters, int kernel, int stride, int pad, float *scratch) {
-	__shared__ Product::Shared shared;
+DEVICE void filter_product(Product::Shared &shared, const float *x, const float *dy, float *dw, int images, int channels, int height,
+                           int width, int filters, int kernel, int stride, int pad, float *scratch) {
 	Product tile;
 	const int rows = outputs(height, kernel, stride, pad), cols = outputs(width, kernel, stride, pad);
 	const int weights = channels * kernel * kernel, terms = height * width > 0 ? images * rows * cols : 0;
 	const int share = (terms + gridDim.z - 1) / gridDim.z, row0 = blockIdx.y * 32, col0 = blockIdx.x * 64;
-	tile.multiply(shared, Gradients{dy, filters, rows * cols}, Windows{x, channels, height, width, kernel, stride, pad, rows, cols},
+	tile.multiply(shared, Gradients{dy, filters, rows * cols}, Positions{x, channels, height, width, kernel, stride, pad, rows, cols},
 	              row0, col0, blockIdx.z * share, min(terms, (int)(blockIdx.z + 1) * share));
 	for (int i = 0; i < 4; i++) {
 		for (int j = 0; j < 4; j++) {
@@ -204,12 +188,11 @@ conv_backward_filter(const float *x, const float *dy, float *dw, int images, int
 		scratch[0] = gridDim.z;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-conv_backward_filter_sum(const float *x, const float *dy, float *dw, int images, int channels, int height, int width,
-                         int filters, int kernel, int stride, int pad, float *scratch) {
-	__shared__ float part[8][32];
-	const int results = filters * channels * kernel * kernel, at = blockIdx.x * 32 + threadIdx.x;
-	const float sum = sum_layers(scratch + 1, scratch[0], results, blockIdx.x * 32, part);
-	if (threadIdx.x < 32 && at < results)
+// sum_weights adds the shares of 32 weights that filter_product has left.
+template <int WARPS>
+DEVICE void sum_weights(const float *scratch, float *dw, int weights, int block, float part[8][32]) {
+	const int at = block * 32 + threadIdx.x;
+	const float sum = sum_layers<WARPS>(scratch + 1, scratch[0], weights, block * 32, part);
+	if (threadIdx.x < 32 && at < weights)
 		dw[at] = sum;
 }
