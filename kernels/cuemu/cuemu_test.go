@@ -42,7 +42,7 @@ func launch(t *testing.T, entry string, n int, grid, block [3]int) ([]float32, e
 func faulty(entry string, grid, block [3]int) *kernels.Kernel {
 	return &kernels.Kernel{
 		Name: entry,
-		Need: func(kernels.Sizes) [8]int { return [8]int{} },
+		Need: func(kernels.Sizes) kernels.Counts { return kernels.Counts{} },
 		CUDA: &kernel.CUDA{Vecs: 1, Steps: func(kernels.Sizes) [4]kernel.Step {
 			return [4]kernel.Step{{Entry: entry, Grid: grid, Block: block}}
 		}},

@@ -33,6 +33,7 @@ type distant struct {
 type home struct {
 	host, memory []float32
 	reached      []kernels.Range
+	isBatch      bool // samples for a model, which wraps two batches before anything else
 }
 
 // copyCounts counts elements that devices copied between their memory and that of the host, those that were uploaded and downloaded, and
@@ -140,7 +141,7 @@ func (d *distant) Wrap(p []float32) (kernels.Vec, error) {
 			return d.vec(h.memory[at : at+len(p)]), nil
 		}
 	}
-	h := home{host: p, memory: slices.Clone(p)}
+	h := home{host: p, memory: slices.Clone(p), isBatch: len(d.homes) < 2}
 	d.homes = append(d.homes, h)
 	return d.vec(h.memory), nil
 }
@@ -158,11 +159,19 @@ func (d *distant) eachCopied(v kernels.Vec, f func(host, memory []float32)) {
 }
 
 func (d *distant) Refresh(v kernels.Vec) error {
+	isBatch := slices.ContainsFunc(d.homes, func(h home) bool { return h.isBatch && offsetIn(h.memory, v.Host) >= 0 })
 	d.eachCopied(v, func(host, memory []float32) {
 		value := host[0]
 		d.late(func() { memory[0] = value })
-		d.copied.add(1, 0)
+		if !isBatch {
+			d.copied.add(1, 0)
+		}
 	})
+	if isBatch {
+		d.copied.Lock()
+		d.copied.up += v.N
+		d.copied.Unlock()
+	}
 	return nil
 }
 
