@@ -146,6 +146,9 @@ func (d *device) run(k *kernels.Kernel, a kernels.Args) error {
 		if !have {
 			return fmt.Errorf("cuda: kernel %s: its PTX has no entry %s", k.Name, s.Entry)
 		}
+		if s.Grid[1] > kernel.GridMax || s.Grid[2] > kernel.GridMax {
+			return d.fail(errTooWide, "launch %s of grid %v, sizes %v", s.Entry, s.Grid, a.N)
+		}
 		if err := result(d.startEntry(f, &s, n)); err != nil {
 			return d.fail(err, "launch %s of grid %v, block %v, sizes %v", s.Entry, s.Grid, s.Block, a.N)
 		}

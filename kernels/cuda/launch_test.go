@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"unsafe"
 
 	"fluentps/kernels"
+	"fluentps/kernels/kernel"
 )
 
 // A launch stores no pointer from Go in C's memory. Where it did, the collector read what was in that memory before, and ended the
@@ -100,4 +102,20 @@ func TestEveryEntryIsFoundAtTheStart(t *testing.T) {
 			t.Errorf("the search for entry %d of %d fails: error %v, want %q", n, len(entries), err, want)
 		}
 	}
+}
+
+// Sizes that no grid can have give an error that says what to change.
+func TestGridsThatAreTooLarge(t *testing.T) {
+	d := started(t)
+	const rows = 64*kernel.GridMax + 1
+	x, err := d.Alloc(rows)
+	must(t, err)
+	y, err := d.Alloc(rows)
+	must(t, err)
+	const want = "launch gemm_nn of grid [1 65536 1], sizes [4194241 1 1 0 0 0 0 0]: a grid has at most 65535 blocks in y and in z; take smaller batches or layers"
+	err = d.Launch(kernels.GemmNN, axpy(rows, 1, x.Slice(0, 1), x, y))
+	if broken := (*kernels.Failure)(nil); !errors.As(err, &broken) || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want a Failure, %q", err, want)
+	}
+	must(t, d.Launch(kernels.GemmNN, axpy(64, 1, x.Slice(0, 1), x, y))) // the device goes on
 }

@@ -66,12 +66,12 @@ func SumStep(entry string, results int) Step {
 	return Step{entry, [3]int{Blocks(results, 32), 1, 1}, [3]int{256, 1, 1}}
 }
 
-// gridMax is how many blocks a grid may have in y, and in z.
-const gridMax = 65535
+// GridMax is how many blocks a grid may have in y, and in z.
+const GridMax = 65535
 
 // Fold returns a number of blocks in y and z whose product is at least count. z is 1 if y can have them all.
 func Fold(count int) (y, z int) {
-	z = max(1, Blocks(count, gridMax))
+	z = max(1, Blocks(count, GridMax))
 	return Blocks(count, z), z
 }
 
