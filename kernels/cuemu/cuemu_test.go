@@ -139,6 +139,22 @@ func TestDeviceMemoryIsInaccessible(t *testing.T) {
 	}
 }
 
+func TestWriteInFrontOfScratchShows(t *testing.T) {
+	dev := New(false)
+	v, err := dev.Alloc(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := faulty("before_the_scratch", [3]int{1, 1, 1}, [3]int{32, 1, 1})
+	k.CUDA.Scratch = func(kernels.Sizes) int { return 4 }
+	if err := dev.Launch(k, kernels.Args{V: kernels.Vecs{v}}); err == nil || !strings.Contains(err.Error(), "memory in front of a vector was written") {
+		t.Errorf("error %v, want one of the memory in front", err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Copies stay inside of a vector.
 func TestCopiesFit(t *testing.T) {
 	dev := New(false)

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"unsafe"
 
 	"fluentps/kernels"
@@ -60,7 +61,9 @@ func (d *device) Upload(dst kernels.Vec, src []float32) error {
 	if dst.N < len(src) {
 		return fmt.Errorf("cuemu: upload of %d elements into a vector of %d", len(src), dst.N)
 	}
-	return failure(C.copy_in(C.ulonglong(dst.Dev), (*C.float)(unsafe.SliceData(src)), C.size_t(4*len(src))))
+	return failing(func() C.int {
+		return C.copy_in(C.ulonglong(dst.Dev), (*C.float)(unsafe.SliceData(src)), C.size_t(4*len(src)))
+	})
 }
 
 // Download copies the first len(dst) elements of src.
@@ -68,7 +71,9 @@ func (d *device) Download(dst []float32, src kernels.Vec) error {
 	if src.N < len(dst) {
 		return fmt.Errorf("cuemu: download of %d elements from a vector of %d", len(dst), src.N)
 	}
-	return failure(C.copy_out((*C.float)(unsafe.SliceData(dst)), C.ulonglong(src.Dev), C.size_t(4*len(dst))))
+	return failing(func() C.int {
+		return C.copy_out((*C.float)(unsafe.SliceData(dst)), C.ulonglong(src.Dev), C.size_t(4*len(dst)))
+	})
 }
 
 func alloc(n int) (unsafe.Pointer, error) {
@@ -97,12 +102,15 @@ func (d *device) Launch(k *kernels.Kernel, a kernels.Args) (err error) {
 	values := pack(k.CUDA, a)
 	if k.CUDA.Scratch != nil {
 		n := k.CUDA.Scratch(a.N)
-		scratch, err := alloc(n)
-		if err != nil {
+		var scratch unsafe.Pointer
+		if scratch, err = alloc(n); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, free(scratch)) }()
-		if err := failure(C.cuemu_set(scratch, C.uint(math.Float32bits(float32(math.NaN()))), C.size_t(n))); err != nil {
+		err = failing(func() C.int {
+			return C.cuemu_set(scratch, C.uint(math.Float32bits(float32(math.NaN()))), C.size_t(n))
+		})
+		if err != nil {
 			return err
 		}
 		values[k.CUDA.Vecs+k.CUDA.Sizes+k.CUDA.Scalars] = C.ulonglong(uintptr(scratch))
@@ -139,12 +147,14 @@ func run(step kernel.Step, values *[24]C.ulonglong) error {
 	for i := range 3 {
 		grid[i], block[i] = C.uint(step.Grid[i]), C.uint(step.Block[i])
 	}
-	return failure(C.launch(name, &grid[0], &block[0], &values[0]))
+	return failing(func() C.int { return C.launch(name, &grid[0], &block[0], &values[0]) })
 }
 
-// failure is the error of a call that has returned code.
-func failure(code C.int) error {
-	if code == 0 {
+// failing makes a call that returns nonzero for an error. The emulator keeps the error for the thread of the call.
+func failing(call func() C.int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if call() == 0 {
 		return nil
 	}
 	return errors.New("cuemu: " + C.GoString(C.cuemu_error()))

@@ -66,6 +66,11 @@ extern "C" __global__ void before_the_start(float *x) {
 		x[-1] = 1;
 }
 
+extern "C" __global__ void before_the_scratch(float *x, float *scratch) {
+	if (threadIdx.x == 0)
+		scratch[-1] = x[0];
+}
+
 extern "C" __global__ void division_by_zero(float *x) { x[threadIdx.x] = 7 / (int)(threadIdx.x - 3); }
 
 extern "C" __global__ void __launch_bounds__(64) few_threads(float *x) { x[threadIdx.y * 5 + threadIdx.x] = 1; }
@@ -154,6 +159,7 @@ CUEMU_ENTRY(two_barriers)
 CUEMU_ENTRY(absent_lanes)
 CUEMU_ENTRY(beyond_the_end)
 CUEMU_ENTRY(before_the_start)
+CUEMU_ENTRY(before_the_scratch)
 CUEMU_ENTRY(division_by_zero)
 CUEMU_ENTRY(few_threads, 64)
 CUEMU_ENTRY(same_element)

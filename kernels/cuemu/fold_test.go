@@ -39,15 +39,23 @@ func TestSharesInTwoDirectionsOfTheGrid(t *testing.T) {
 				if a.V[v], err = dev.Alloc(need); err != nil {
 					t.Fatal(err)
 				}
-				for e := range a.V[v].Host {
-					a.V[v].Host[e] = r.Float32() + 0.1
+				values := make([]float32, need)
+				for e := range values {
+					values[e] = r.Float32() + 0.1
+				}
+				if err := dev.Upload(a.V[v], values); err != nil {
+					t.Fatal(err)
 				}
 			}
 			if err := dev.Launch(&folded, a); err != nil {
 				t.Fatal(err)
 			}
-			for v := range a.V {
-				results[i] = append(results[i], append([]float32{}, a.V[v].Host...))
+			for _, v := range a.V {
+				result := make([]float32, v.N)
+				if err := dev.Download(result, v); err != nil {
+					t.Fatal(err)
+				}
+				results[i] = append(results[i], result)
 			}
 			if err := dev.Close(); err != nil {
 				t.Fatal(err)
