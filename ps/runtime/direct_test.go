@@ -41,6 +41,7 @@ type home struct {
 type copyCounts struct {
 	sync.Mutex
 	in, out, up, down, placed int
+	batches, ahead            int // batches that were uploaded, and of these those beside requests that nobody had waited for
 	flights                   inFlight
 }
 
@@ -160,6 +161,7 @@ func (d *distant) eachCopied(v kernels.Vec, f func(host, memory []float32)) {
 
 func (d *distant) Refresh(v kernels.Vec) error {
 	isBatch := slices.ContainsFunc(d.homes, func(h home) bool { return h.isBatch && offsetIn(h.memory, v.Host) >= 0 })
+	beside := d.done < len(d.pending)
 	d.eachCopied(v, func(host, memory []float32) {
 		value := host[0]
 		d.late(func() { memory[0] = value })
@@ -170,6 +172,10 @@ func (d *distant) Refresh(v kernels.Vec) error {
 	if isBatch {
 		d.copied.Lock()
 		d.copied.up += v.N
+		d.copied.batches++
+		if beside {
+			d.copied.ahead++
+		}
 		d.copied.Unlock()
 	}
 	return nil
