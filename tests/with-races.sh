@@ -18,7 +18,10 @@ if [ ! -e "$library" ] || [ -n "$(find "$0" $(find "$root/kernels" -name '*.cu' 
 		made+=("$build/$name.o")
 		case $name in
 		kernels | faulty) g++ "${flags[@]}" -fsanitize=thread -c -o "$build/$name.o" "$source" & ;;
-		*) g++ "${flags[@]}" -c -o "$build/$name.o" "$source" & ;;
+		*)
+			[ -z "$(find "$source" "$0" "$root"/kernels/cuemu/*.h -newer "$build/$name.o" -print -quit 2>&1)" ] && continue # find complains of a missing one
+			g++ "${flags[@]}" -c -o "$build/$name.o" "$source" &
+			;;
 		esac
 		compilers+=($!)
 	done
