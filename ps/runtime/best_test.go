@@ -16,6 +16,9 @@ import (
 func TestTheBestCheckpointIsKept(t *testing.T) {
 	for _, by := range []string{"accuracy", "loss"} {
 		for _, sync := range []string{"{match: '*', scheme: bsp}", "{match: '*', scheme: asp}"} {
+			if underRace && (by == "loss") == strings.Contains(sync, "bsp") { // either measure once, and either scheme
+				continue
+			}
 			t.Run(by+" "+sync, func(t *testing.T) {
 				to := func(stop string) []string {
 					return []string{"sync=[" + sync + "]", "train.stop=" + stop, "train.optimizer={name: sgd, lr: 3}", "evaluate={every_epochs: 1, where: online}", "checkpoint={every_updates: 10, keep: 1000, best: " + by + "}", "data.partition=overlap_reshuffle"}

@@ -75,6 +75,7 @@ var slowEnd = []string{"train.stop={epochs: 14}", "data.partition=overlap_reshuf
 
 // Halved floats change the parameters a little; a topk that leaves nothing out does not change them.
 func TestPayloadsLearn(t *testing.T) {
+	learns(t)
 	full := parameters(t)
 	for payload, most := range map[string]float64{"{push: topk, ratio: 1}": 0, "{push: threshold, threshold: 0, ratio: 1}": 0,
 		"{push: float16, pull: float16}": 0.002, "{push: bfloat16, pull: bfloat16}": 0.02} {

@@ -95,6 +95,7 @@ func TestAsyncLocalIsASPWithDeltas(t *testing.T) {
 
 // Every loss is finite, and each policy learns.
 func TestLocalPoliciesLearn(t *testing.T) {
+	learns(t)
 	for _, policy := range []string{"averaging", "hpsgd", "post_local", "diloco", "streaming_diloco", "slowmo", "bmuf", "async_local", "easgd"} {
 		set := []string{"local={policy: " + policy + ", steps: 8}", "train.stop={samples: 15360}"}
 		if policy == "async_local" {

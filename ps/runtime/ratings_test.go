@@ -12,6 +12,7 @@ import (
 // Matrix factorization learns down to the noise of its data under schemes that fold in any order. Its loss is a mean
 // squared error, and no output mentions an accuracy.
 func TestMatrixFactorizationLearnsUnderAnyScheme(t *testing.T) {
+	learns(t)
 	for _, rule := range []string{"bsp", "ssp, staleness: 3", "asp", "ssp, staleness: 3, push: delta, cache: true"} {
 		t.Run(rule, func(t *testing.T) {
 			c := load(t, "data={set: generated_ratings, rows: 4000, test_rows: 1000, matrix: {rows: 50, columns: 40, rank: 3, noise: 0.1}}",

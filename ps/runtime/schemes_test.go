@@ -115,6 +115,7 @@ func sumIterations(s *metrics.Summary) int64 {
 
 // Every scheme learns what BSP learns: N pushes at weight 1/N weigh as much as one BSP step.
 func TestEverySchemeLearnsTheSame(t *testing.T) {
+	learns(t)
 	// A rank without a core for a while must neither keep its rows out of the training nor, when late, decide how it ends.
 	long := []string{"train.stop={epochs: 80}", "data.partition=overlap_reshuffle", "train.schedule={name: step, at: [600], factor: 0.1}"}
 	bsp := float64(*mustTrain(t, load(t, long...), 6).Summary.TestAccuracy)
