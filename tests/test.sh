@@ -91,6 +91,11 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 
 stage_tagged() { # with MPI and the kernels in C, what these can change; each test that needs ranks starts mpirun itself
 	local cgo list dir
+	local simulated='LawsOverManySeeds|DelayedPullsTable|TableOfSchemes'
+	local raced='LeadKeepsItsBoundWithAStraggler|OneRunAtATimeGoesOnInAFolder|SchemesThroughSharedMemory|SnapshotsStayWithinTheirRoom|Timelines'
+	raced+='|OtherSchemesGoOnWithOtherRanks|AVersionThatWasSavedOnTheWayIsACut|StatusOfARunningWorld|ASilentRankEndsTheRun|PausesOfOtherRuns'
+	raced+='|ACheckpointIsReadByOtherRanks|ASignalLeavesACheckpointAndItsCode|AStallHasAllStatesPrinted|DealingBeginsAnewWithOtherWorkers'
+	raced+='|ARunIsStoppedInAPause|PoliciesWithTeams|EveryDamageLeadsToTheCheckpointBefore'
 	cgo=$(cgo_packages)
 	list=$(packages_reaching "$cgo")
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-tagged.XXXXXX")
@@ -98,10 +103,11 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	trap "rm -rf '$dir'" EXIT
 	keep_session_folder "$dir" "$(id -u)"
 	# Left out is what no tag changes, and stage pure shows: kernels/kerneltest compares plain Go with
-	# plain Go, tests/mutations reads, and these tests of ps/sim compute no gradient.
+	# plain Go, tests/mutations reads, and these tests of ps/sim compute no gradient. Likewise, stage race runs these tests of ps/runtime
+	# whole: they are about schemes, folders, signals and checkpoints, and any kernels give what they compare.
 	list=$(grep -vxE 'fluentps/(kernels/kerneltest|tests/mutations)' <<<"$list")
 	# shellcheck disable=SC2086 # one argument per package
-	TMPDIR=$dir go test -json -vet=off -tags "$tags" -skip '^(TestLawsOverManySeeds|TestDelayedPullsTable|TestTableOfSchemes)$' $list ./tests/cli ./tests/net ./tests/own | keep
+	TMPDIR=$dir go test -json -vet=off -tags "$tags" -skip "^Test($simulated|$raced)\$" $list ./tests/cli ./tests/net ./tests/own | keep
 	go test -json -vet=off -tags "blas halves" ./kernels/cpu | keep # what is for AVX-512, also where there is none
 }
 
