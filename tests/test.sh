@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All that `make test` runs, in stages. Stages run side by side, three on two cores or more: many of them wait for ranks, for silence or for a
+# All that `make test` runs, in stages. Stages run side by side, two on two cores or more: many of them wait for ranks, for silence or for a
 # launcher. What a stage writes appears when it has ended; one that is named alone writes at once.
 # The first failure ends the rest. At the end, also of an interrupted run, come what the stages wrote that were stopped, the
 # slowest tests of all and the seconds of each stage.
@@ -228,7 +228,7 @@ prepare() {
 	esac
 }
 
-lanes=${LANES:-$(($(nproc) > 1 ? 3 : 1))}
+lanes=${LANES:-$(($(nproc) > 1 ? 2 : 1))}
 if ! [[ $lanes =~ ^[1-9][0-9]?$ ]]; then
 	echo "tests/test.sh: LANES is \"$lanes\", must be a number of stages side by side, 1 to 99" >&2
 	exit 2
