@@ -9,13 +9,20 @@ const evalBytes = 64 << 20
 // answers, and that the layers of a deep network fit into evalBytes.
 func EvalRows(s ModelSpec, from Samples) int {
 	const least, most = 8, 256
-	one, two := ScratchBytes(s, from, 1), ScratchBytes(s, from, 2)
+	one, two := counted(s, from, 1), counted(s, from, 2)
 	return int(min(max(least, evalBytes/max(1, two-one)), most))
 }
 
 // ScratchBytes is the device memory of a model for the values and gradients of its layers, on batches of up to batchMax samples. It
-// is 0 for models without layers on a device, and for a spec that NewModel refuses.
+// is 0 for models without layers on a device, and for a spec that NewModel refuses. It takes no memory of a batch itself, because it also answers
+// whether a batch is too large for this machine: each sample takes as much as the one before.
 func ScratchBytes(s ModelSpec, from Samples, batchMax int) int64 {
+	one, two := counted(s, from, 1), counted(s, from, 2)
+	return one + int64(batchMax-1)*(two-one)
+}
+
+// counted makes a model for a small batch, and counts.
+func counted(s ModelSpec, from Samples, batchMax int) int64 {
 	var c counter
 	if _, err := NewModel(s, from, &c, batchMax); err != nil {
 		return 0

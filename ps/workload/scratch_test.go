@@ -56,3 +56,13 @@ func TestEvaluationOfDeepNetworksIsBounded(t *testing.T) {
 		t.Errorf("softmax: %d rows", rows)
 	}
 }
+
+// Whether a batch is too large for this machine is asked before anything is allocated, so the answer takes no memory of its size.
+func TestScratchOfABatchThatNoMachineHolds(t *testing.T) {
+	s, from := ModelSpec{Name: "softmax"}, images(3, 32, 32, 10)
+	const batch = 1 << 40
+	one, two := ScratchBytes(s, from, 1), ScratchBytes(s, from, 2)
+	if got, want := ScratchBytes(s, from, batch), one+(batch-1)*(two-one); got != want || two <= one {
+		t.Errorf("%d bytes, want %d", got, want)
+	}
+}
