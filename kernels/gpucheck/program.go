@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,14 +24,15 @@ type Program struct {
 const Grace = 2 * time.Second
 
 // Start runs a check. Its process leads a group, and the group is killed when the budget is spent, and when the process has ended:
-// what it started ends with it. A process that the system cannot end, because it hangs in a driver, is left behind.
+// what it started ends with it. A signal that ends this process ends the group first, because no terminal reaches it. A process that the system
+// cannot end, because it hangs in a driver, is left behind.
 func (p Program) Start(c Check, sizes Sizes, budget time.Duration, emit func(Row)) Ending {
 	cmd := exec.Command(p.Path)
 	cmd.Env = append(append(os.Environ(), p.Env...), CheckVar+"="+c.Name, budgetVar+"="+budget.String())
 	if sizes.Emulated {
 		cmd.Env = append(cmd.Env, emulatedVar+"=1")
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // the latter for a SIGKILL of this process
 	out, outEnd, err := os.Pipe()
 	if err != nil {
 		return Ending{Err: err}
@@ -44,6 +46,9 @@ func (p Program) Start(c Check, sizes Sizes, budget time.Duration, emit func(Row
 	defer errs.Close()
 	spent := time.NewTimer(budget)
 	defer spent.Stop()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	err = cmd.Start()
 	outEnd.Close()
 	errsEnd.Close()
@@ -63,13 +68,19 @@ func (p Program) Start(c Check, sizes Sizes, budget time.Duration, emit func(Row
 		defer close(drained)
 		_, _ = io.Copy(&said, errs)
 	}()
-	ending := follow(cmd.Process.Pid, spent.C, ended, rows, drained, emit)
+	ending := follow(cmd.Process.Pid, until{spent.C, signals}, ended, rows, drained, emit)
 	ending.Stderr = said.String()
 	return ending
 }
 
-// follow passes rows on until the process has ended and its pipes are empty, or its time is up.
-func follow(pid int, spent <-chan time.Time, ended <-chan error, rows <-chan Row, drained <-chan struct{}, emit func(Row)) (ending Ending) {
+// until is what ends a process early.
+type until struct {
+	spent   <-chan time.Time
+	signals <-chan os.Signal
+}
+
+// follow passes rows on until the process has ended and its pipes are empty, or it must end.
+func follow(pid int, end until, ended <-chan error, rows <-chan Row, drained <-chan struct{}, emit func(Row)) (ending Ending) {
 	var grace <-chan time.Time
 	last := func() { // nothing of the group runs on
 		_ = syscall.Kill(-pid, syscall.SIGKILL)
@@ -87,11 +98,13 @@ func follow(pid int, spent <-chan time.Time, ended <-chan error, rows <-chan Row
 			drained = nil
 		case err := <-ended:
 			ended = nil
-			if !ending.Over {
+			if !ending.Over && ending.Stopped == nil {
 				ending.Err = err
 			}
 			last()
-		case <-spent:
+		case ending.Stopped = <-end.signals:
+			last()
+		case <-end.spent:
 			if ended == nil {
 				continue // only its pipes are still open
 			}

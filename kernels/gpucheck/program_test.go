@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -92,5 +93,23 @@ func TestProcessesOfChecks(t *testing.T) {
 	}
 	if ending := (Program{Path: "/nonexistent"}).Start(Check{Name: "x"}, Card, time.Second, nil); ending.Err == nil {
 		t.Error("a program that is not there was started")
+	}
+}
+
+// A signal that ends gpu-check ends the process of the check, too, and all that it has started.
+func TestASignalEndsTheCheck(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	ending := Program{Path: path}.Start(Check{Name: "hang"}, Card, time.Hour, func(Row) {
+		rows++
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	})
+	if rows != 1 || ending.Stopped != syscall.SIGTERM || ending.Over || ending.Err != nil {
+		t.Errorf("%d rows, %+v", rows, ending)
 	}
 }

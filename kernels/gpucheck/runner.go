@@ -3,6 +3,7 @@ package gpucheck
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 )
@@ -23,9 +24,10 @@ type Check struct {
 
 // Ending says how the process of a check ended.
 type Ending struct {
-	Over   bool   // its budget was spent
-	Err    error  // it could not be started, or it ended with an error
-	Stderr string // the last lines of what it wrote there
+	Over    bool      // its budget was spent
+	Stopped os.Signal // gpu-check got it, and is to end; nil: none
+	Err     error     // it could not be started, or it ended with an error
+	Stderr  string    // the last lines of what it wrote there
 }
 
 // Runner runs checks and prints the table.
@@ -53,7 +55,7 @@ func (r *Runner) Run() int {
 			r.print(Row{Name: c.Name, Size: c.Size(r.sizes()), Outcome: Skipped, Text: "the row \"" + closed + "\" says why"})
 			continue
 		}
-		if r.check(c, len(r.Checks)-i) && c.Gate {
+		if failed, stopped := r.check(c, len(r.Checks)-i); failed && c.Gate || stopped {
 			closed = c.Name
 		}
 	}
@@ -72,8 +74,8 @@ func (r *Runner) sizes() Sizes {
 	return Card
 }
 
-// check runs one check, the first of so many that are left, and says whether it failed.
-func (r *Runner) check(c Check, more int) (failed bool) {
+// check runs one check, the first of so many that are left. It says whether it failed, and whether no other may run.
+func (r *Runner) check(c Check, more int) (failed, stopped bool) {
 	left := r.Limit - r.Reserve - r.Now().Sub(r.began)
 	budget := min(c.Budget, left)
 	if c.Budget == 0 {
@@ -81,7 +83,7 @@ func (r *Runner) check(c Check, more int) (failed bool) {
 	}
 	if budget <= 0 {
 		r.print(Row{Name: c.Name, Size: c.Size(r.sizes()), Outcome: Over, Text: fmt.Sprintf("no time left of %v", r.Limit)})
-		return true
+		return true, false
 	}
 	rows := 0
 	ending := r.Start(c, r.sizes(), budget, func(row Row) {
@@ -92,6 +94,8 @@ func (r *Runner) check(c Check, more int) (failed bool) {
 	})
 	last := Row{Name: c.Name, Size: c.Size(r.sizes()), Outcome: Failed}
 	switch {
+	case ending.Stopped != nil:
+		last.Text = fmt.Sprintf("gpu-check was ended: %v", ending.Stopped)
 	case ending.Over:
 		last.Outcome, last.Text = Over, fmt.Sprintf("ended after %v", budget.Round(time.Millisecond))
 	case ending.Err != nil && !failed:
@@ -108,7 +112,7 @@ func (r *Runner) check(c Check, more int) (failed bool) {
 	if failed && ending.Stderr != "" {
 		fmt.Fprintf(r.Err, "%s:\n    %s\n", c.Name, strings.ReplaceAll(strings.TrimSpace(ending.Stderr), "\n", "\n    "))
 	}
-	return failed
+	return failed, ending.Stopped != nil
 }
 
 func (r *Runner) print(row Row) {

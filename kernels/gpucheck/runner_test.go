@@ -3,6 +3,7 @@ package gpucheck
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ type drawn struct {
 	err    error
 	stderr string
 	gate   bool
+	signal os.Signal
 }
 
 // play runs drawn checks on a clock of its own. It returns the table, the other text, the exit code and the time that all took.
@@ -41,7 +43,7 @@ func play(limit time.Duration, checks []drawn) (table, text string, code int, to
 			return Ending{Over: true, Stderr: d.stderr}
 		}
 		clock = clock.Add(d.takes)
-		return Ending{Err: d.err, Stderr: d.stderr}
+		return Ending{Err: d.err, Stopped: d.signal, Stderr: d.stderr}
 	}
 	code = r.Run()
 	return out.String(), errs.String(), code, clock.Sub(began)
@@ -102,6 +104,16 @@ func TestNothingPassesAFailedGate(t *testing.T) {
 		{name: "fill", budget: second, rows: []Row{{Name: "fill", Outcome: OK}}},
 	})
 	if code != 1 || !strings.Contains(table, "\n| fill | batch 128 | skipped: the row \"driver\" says why | 0 |\n") {
+		t.Errorf("code %d, must be 1; table:\n%s", code, table)
+	}
+}
+
+func TestNothingRunsBehindASignal(t *testing.T) {
+	table, _, code, _ := play(9*second, []drawn{
+		{name: "hang", budget: second, rows: []Row{{Name: "before it hung", Outcome: OK}}, signal: os.Interrupt},
+		{name: "fill", budget: second, rows: []Row{{Name: "fill", Outcome: OK}}},
+	})
+	if code != 1 || !strings.Contains(table, "\n| hang | batch 128 | **FAIL**: gpu-check was ended: interrupt | 0 |\n| fill | batch 128 | skipped: the row \"hang\" says why | 0 |\n") {
 		t.Errorf("code %d, must be 1; table:\n%s", code, table)
 	}
 }
