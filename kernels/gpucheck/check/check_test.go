@@ -243,6 +243,46 @@ func TestWhatIsWrongIsARow(t *testing.T) {
 	}
 }
 
+// counting counts the batches that travel to a device, and the steps of an optimizer there.
+type counting struct {
+	kernels.Device
+	batches, steps *int
+}
+
+func (d counting) Refresh(v kernels.Vec) error {
+	*d.batches++
+	return d.Device.Refresh(v)
+}
+
+func (d counting) Launch(k *kernels.Kernel, a kernels.Args) error {
+	if k == kernels.Momentum {
+		*d.steps++
+	}
+	return d.Device.Launch(k, a)
+}
+
+// The steps that stand beside PyTorch's copy no batch: it travels to the two buffers of the model once.
+func TestTheBatchOfTimedStepsStays(t *testing.T) {
+	if os.Getenv("FLUENTPS_TEST_CUDA") != "emulated" {
+		t.Skip("needs the emulated driver")
+	}
+	batches, steps := 0, 0
+	whole := open
+	defer func() { open = whole }()
+	open = func(g cuda.GPU, o cuda.Options) (kernels.Device, error) {
+		d, err := cuda.New(g, o)
+		return counting{d, &batches, &steps}, err
+	}
+	s := gpucheck.Emulated
+	s.StepTime = time.Nanosecond // several passes
+	if _, err := residentTime("mlp", s, cuda.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if steps < 5 || batches != 2 {
+		t.Errorf("%d copies of a batch in %d steps, must be 2", batches, steps)
+	}
+}
+
 // A check that hangs is ended when its budget is spent, and those behind it run.
 func TestAKernelThatHangs(t *testing.T) {
 	whole := table
@@ -308,7 +348,8 @@ func TestWrongUse(t *testing.T) {
 		t.Errorf("90 seconds are %v, error %v", limit, err)
 	}
 	var out, errs strings.Builder
-	if code := verdict(&out, &errs, time.Minute, []string{"no such check"}); code != 2 || !strings.Contains(errs.String(), "\n  clocks\n") || out.Len() > 0 {
+	if code := verdict(&out, &errs, time.Minute, []string{"clocks", "no such check"}); code != 2 || !strings.Contains(errs.String(), "with \"no such check\"; there are:\n") ||
+		!strings.Contains(errs.String(), "\n  clocks\n") || out.Len() > 0 {
 		t.Errorf("code %d, must be 2\n%s%s", code, out.String(), errs.String())
 	}
 	path, err := os.Executable()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,9 +90,9 @@ func verdict(out, errs io.Writer, limit time.Duration, words []string) int {
 		fmt.Fprintln(errs, "gpu-check:", err)
 		return 2
 	}
-	chosen := choose(words)
+	chosen, no := choose(words)
 	if len(chosen) == 0 {
-		fmt.Fprintf(errs, "gpu-check: no check has a name with one of %q; there are:\n", words)
+		fmt.Fprintf(errs, "gpu-check: no check has a name with %q; there are:\n", no)
 		for _, c := range table {
 			fmt.Fprintln(errs, "  "+c.Name)
 		}
@@ -116,23 +117,20 @@ func verdict(out, errs io.Writer, limit time.Duration, words []string) int {
 // cacheVar names the folder in which the driver keeps what it has compiled.
 const cacheVar = "CUDA_CACHE_PATH"
 
-// choose returns the checks that the words name. The gate is always among them.
-func choose(words []string) (chosen []gpucheck.Check) {
-	found := len(words) == 0
-	for _, c := range table {
-		named := len(words) == 0
-		for _, w := range words {
-			named = named || strings.Contains(c.Name, w)
+// choose returns the checks that the words name, or all. The gate is always among them. Without checks, no is the word that names none.
+func choose(words []string) (chosen []gpucheck.Check, no string) {
+	names := func(c gpucheck.Check, word string) bool { return strings.Contains(c.Name, word) }
+	for _, word := range words {
+		if !slices.ContainsFunc(table, func(c gpucheck.Check) bool { return names(c, word) }) {
+			return nil, word
 		}
-		found = found || named
-		if named || c.Gate {
+	}
+	for _, c := range table {
+		if len(words) == 0 || c.Gate || slices.ContainsFunc(words, func(word string) bool { return names(c, word) }) {
 			chosen = append(chosen, c)
 		}
 	}
-	if !found {
-		return nil
-	}
-	return chosen
+	return chosen, ""
 }
 
 // processor names the processor of this machine.

@@ -24,19 +24,19 @@ type passed struct{}
 func (passed) Passed() bool { return true }
 func (passed) Wait() error  { return nil }
 
-// resident is a device whose batch stays where it is: once uploaded, it is not uploaded again, and losses are not downloaded. So are the steps
+// resident is a device whose batch stays where it is: once copied, it is not copied again, and losses are not downloaded. So are the steps
 // of torchbench.py.
 type resident struct {
 	kernels.Device
-	uploaded map[uint64]bool // addresses of vectors
+	copied map[uint64]bool // addresses of vectors
 }
 
-func (d resident) Upload(to kernels.Vec, from []float32) error {
-	if d.uploaded[to.Dev] {
+func (d resident) Refresh(v kernels.Vec) error {
+	if d.copied[v.Dev] {
 		return nil
 	}
-	d.uploaded[to.Dev] = true
-	return d.Device.Upload(to, from)
+	d.copied[v.Dev] = true
+	return d.Device.Refresh(v)
 }
 
 func (d resident) Download([]float32, kernels.Vec) error { return nil }
