@@ -243,43 +243,63 @@ func TestWhatIsWrongIsARow(t *testing.T) {
 	}
 }
 
-// counting counts the batches that travel to a device, and the steps of an optimizer there.
+// counting counts the batches that travel to a device, and the forward passes there.
 type counting struct {
 	kernels.Device
+	batch          int // elements
 	batches, steps *int
 }
 
 func (d counting) Refresh(v kernels.Vec) error {
-	*d.batches++
+	if v.N == d.batch {
+		*d.batches++
+	}
 	return d.Device.Refresh(v)
 }
 
 func (d counting) Launch(k *kernels.Kernel, a kernels.Args) error {
-	if k == kernels.Momentum {
+	if k == kernels.SoftmaxXent {
 		*d.steps++
 	}
 	return d.Device.Launch(k, a)
 }
 
-// The steps that stand beside PyTorch's copy no batch: it travels to the two buffers of the model once.
+// The batch of timed steps travels once to each of the two buffers of the model, unless copies are timed, too.
 func TestTheBatchOfTimedStepsStays(t *testing.T) {
 	if os.Getenv("FLUENTPS_TEST_CUDA") != "emulated" {
 		t.Skip("needs the emulated driver")
 	}
+	s := gpucheck.Emulated
+	s.StepTime = time.Nanosecond // several passes
 	batches, steps := 0, 0
 	whole := open
 	defer func() { open = whole }()
 	open = func(g cuda.GPU, o cuda.Options) (kernels.Device, error) {
 		d, err := cuda.New(g, o)
-		return counting{d, &batches, &steps}, err
+		return counting{d, s.Batch * (samplesOf("mlp", s).Cols + 1), &batches, &steps}, err
 	}
-	s := gpucheck.Emulated
-	s.StepTime = time.Nanosecond // several passes
-	if _, err := residentTime("mlp", s, cuda.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if steps < 5 || batches != 2 {
-		t.Errorf("%d copies of a batch in %d steps, must be 2", batches, steps)
+	for _, c := range []struct {
+		what string
+		time func() (float64, error)
+		each bool // step has a copy
+	}{
+		{"a resident batch", func() (float64, error) { return residentTime("mlp", s, cuda.Options{}) }, false},
+		{"alone", func() (float64, error) {
+			return stepTime("mlp", s, func(d kernels.Device) kernels.Device { return withoutCopies{newOnce(d)} })
+		}, false},
+		{"with copies", func() (float64, error) { return stepTime("mlp", s, func(d kernels.Device) kernels.Device { return d }) }, true},
+	} {
+		batches, steps = 0, 0
+		if _, err := c.time(); err != nil {
+			t.Fatal(err)
+		}
+		want := 2
+		if c.each {
+			want = steps
+		}
+		if steps < 5 || batches != want {
+			t.Errorf("%s: %d copies of a batch in %d steps, must be %d", c.what, batches, steps, want)
+		}
 	}
 }
 

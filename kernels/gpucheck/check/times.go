@@ -13,25 +13,15 @@ import (
 	"fluentps/ps/workload"
 )
 
-// withoutCopies is a device that does not copy parameters and gradients.
-type withoutCopies struct{ kernels.Device }
-
-func (withoutCopies) Refresh(kernels.Vec) error                { return nil }
-func (withoutCopies) Fetch(kernels.Vec) (kernels.Event, error) { return passed{}, nil }
-
-type passed struct{}
-
-func (passed) Passed() bool { return true }
-func (passed) Wait() error  { return nil }
-
-// resident is a device whose batch stays where it is: once copied, it is not copied again, and losses are not downloaded. So are the steps
-// of torchbench.py.
-type resident struct {
+// once is a device to which each vector of the host travels once only: parameters, and batches.
+type once struct {
 	kernels.Device
 	copied map[uint64]bool // addresses of vectors
 }
 
-func (d resident) Refresh(v kernels.Vec) error {
+func newOnce(d kernels.Device) once { return once{d, map[uint64]bool{}} }
+
+func (d once) Refresh(v kernels.Vec) error {
 	if d.copied[v.Dev] {
 		return nil
 	}
@@ -39,12 +29,25 @@ func (d resident) Refresh(v kernels.Vec) error {
 	return d.Device.Refresh(v)
 }
 
+// withoutCopies is a device that copies no gradients, and all else once.
+type withoutCopies struct{ once }
+
+func (withoutCopies) Fetch(kernels.Vec) (kernels.Event, error) { return passed{}, nil }
+
+type passed struct{}
+
+func (passed) Passed() bool { return true }
+func (passed) Wait() error  { return nil }
+
+// resident is a device whose batch stays where it is, and whose losses are not downloaded. So are the steps of torchbench.py.
+type resident struct{ once }
+
 func (d resident) Download([]float32, kernels.Vec) error { return nil }
 
 // stepTimes times forward and backward alone, with the copies of a training step, and as torchbench.py does it.
 func stepTimes(r *gpucheck.Report) error {
 	for _, name := range r.Sizes.StepModels {
-		alone, err := stepTime(name, r.Sizes, func(d kernels.Device) kernels.Device { return withoutCopies{d} })
+		alone, err := stepTime(name, r.Sizes, func(d kernels.Device) kernels.Device { return withoutCopies{newOnce(d)} })
 		if err != nil {
 			return err
 		}
@@ -82,7 +85,7 @@ func stepTime(name string, s gpucheck.Sizes, wrap func(kernels.Device) kernels.D
 // residentTime returns the milliseconds of a step with SGD and momentum whose data and parameters never leave the GPU.
 func residentTime(name string, s gpucheck.Sizes, o cuda.Options) (ms float64, err error) {
 	err = onDevice(o, func(d kernels.Device) error {
-		m, err := newNet(name, resident{d, map[uint64]bool{}}, s)
+		m, err := newNet(name, resident{newOnce(d)}, s)
 		if err != nil {
 			return err
 		}
