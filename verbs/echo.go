@@ -38,12 +38,12 @@ func (j *job) warnings() {
 }
 
 // runInfo is the content of run.json, except for the rank map.
-func (j *job) runInfo(host, mpiText string) map[string]any {
+func (j *job) runInfo(host, mpiText string, crowded bool) map[string]any {
 	b := readBuild()
 	return map[string]any{
 		"command": os.Args, "folder": workingDir(), "host": host, "started": j.start.UTC().Format(time.RFC3339),
 		"version": b.version, "commit": b.commit, "dirty": b.dirty, "tags": strings.Fields(b.tags),
-		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "gomaxprocs": runtime.GOMAXPROCS(0),
+		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "gomaxprocs": runtime.GOMAXPROCS(0), "crowded": crowded,
 		"mpi": mpiText, "kernels": cpu.Backend(), "config": j.file, "environment": environment(os.Environ()),
 	}
 }

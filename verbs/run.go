@@ -235,7 +235,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 		return o, err
 	}
 	o.Lead.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String()), "references.bib": []byte(references.Text(j.cfg))}
-	o.Lead.RunInfo = j.runInfo(host, mpiText)
+	o.Lead.RunInfo = j.runInfo(host, mpiText, crowded)
 	j.echo(o.Hash, mpiText)
 	return o, nil
 }

@@ -57,7 +57,7 @@ func whatIfVerb(c *cli.Context) error {
 	if err != nil {
 		return usagef("what-if: %v", err)
 	}
-	a.Crowded = crowded(run)
+	a.Crowded = competed(run)
 	if c.Bool("json") {
 		e := json.NewEncoder(c.App.Writer)
 		e.SetIndent("", "  ")

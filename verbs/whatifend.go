@@ -31,12 +31,14 @@ const (
 // of the ranks alone, and no scheme would be as fast as they tell.
 const coresUsedMax = 0.8
 
-// crowded says whether the ranks of a run competed for cores: there were more of them than cores, and these were busy. It is false where that is unknown.
-func crowded(dir string) bool {
+// competed says whether the ranks of a run competed for cores: the transport has told that there are more of them than cores, and these were busy. It is
+// false where that is unknown. Ranks that a launcher binds have one core each, and do not compete.
+func competed(dir string) bool {
 	var s metrics.Summary
 	var info struct {
-		Cores int `json:"gomaxprocs"` // of rank 0's host; the others are taken to be alike
-		Ranks []struct{ Host string }
+		Crowded bool
+		Cores   int `json:"gomaxprocs"` // of rank 0, as Crowded; the other hosts are taken to be alike
+		Ranks   []struct{ Host string }
 	}
 	for name, into := range map[string]any{metrics.SummaryName: &s, "run.json": &info} {
 		data, err := durable.ReadFile(filepath.Join(dir, name), metrics.SummaryMax)
@@ -48,14 +50,13 @@ func crowded(dir string) bool {
 	for _, r := range info.Ranks {
 		hosts[r.Host] = true
 	}
-	cores := info.Cores * len(hosts)
-	return s.CPUS != nil && len(info.Ranks) > cores && float64(*s.CPUS) > coresUsedMax*float64(cores)*float64(s.TrainS)
+	return info.Crowded && s.CPUS != nil && float64(*s.CPUS) > coresUsedMax*float64(info.Cores*len(hosts))*float64(s.TrainS)
 }
 
 // whatIf says at the end of a run, on rank 0, what other schemes would have been. The run is over: it says nothing where nothing can be told.
 func (j *job) whatIf(res *ps.Result) {
 	s := res.Summary
-	if res.Dir == "" || j.c.Bool("no-what-if") || s == nil || s.Finished != metrics.FinishedOK || float64(s.TrainS) < whatIfTrainMin.Seconds() || s.Baseline != "" || j.set == nil || crowded(res.Dir) {
+	if res.Dir == "" || j.c.Bool("no-what-if") || s == nil || s.Finished != metrics.FinishedOK || float64(s.TrainS) < whatIfTrainMin.Seconds() || s.Baseline != "" || j.set == nil || competed(res.Dir) {
 		return
 	}
 	a, err := j.askWhatIf(res)
