@@ -131,11 +131,21 @@ func readFloat(l *leaf, ptr *float64, n *yaml.Node) *problem {
 				hint = numberHint(n)
 			}
 		}
+		if _, err := strconv.ParseFloat(n.Value, 64); errors.Is(err, strconv.ErrRange) { // which YAML reads as a text
+			if p := l.inSingle(math.Inf(1), n); p != nil {
+				p.fine = false
+				return p
+			}
+			return problemf("", "%s is more than float64 holds: %s", clip(n.Value), l.span.want(number))
+		}
 		return problemf(hint, "want a number, got %s", describe(n))
 	}
 	if !l.span.has(v) {
 		p := problemf("", "%s, got %s", l.span.want(number), clip(n.Value))
 		p.fine = math.IsNaN(v) || math.IsInf(v, 0) // JSON has no such numbers
+		return p
+	}
+	if p := l.inSingle(v, n); p != nil {
 		return p
 	}
 	if v == 0 {

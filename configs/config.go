@@ -101,7 +101,7 @@ type Train struct {
 // Optimizer is the update rule with its constants, and the parameters without weight decay.
 type Optimizer struct {
 	optim.Spec
-	L1      float64  `yaml:"l1" min:"0" max:"1e30" when:"name=sgd" doc:"L1 penalty: after each step, every parameter moves towards 0 by lr times l1 and stops at 0, so that many are exactly 0"`
+	L1      float64  `yaml:"l1" min:"0" max:"1e30" when:"name=sgd" as:"float32" doc:"L1 penalty: after each step, every parameter moves towards 0 by lr times l1 and stops at 0, so that many are exactly 0"`
 	NoDecay []string `yaml:"no_decay" form:"glob" doc:"parameters without weight decay and l1; the default names biases and batch norm"`
 }
 
@@ -190,7 +190,7 @@ type Simulate struct {
 	Network        Network       `yaml:"network"`
 	FoldRate       int64         `yaml:"server.fold" min:"0B" max:"1048576GiB" unit:"bytes" doc:"bytes per second at which a server sums pushes; 0B: no limit"`
 	CommitRate     int64         `yaml:"server.commit" min:"0B" max:"1048576GiB" unit:"bytes" doc:"bytes per second at which a server makes versions; 0B: no limit"`
-	PushNorm       float64       `yaml:"push_norm" min:"0" doc:"magnitude of each element of a push, for schemes that need norms; the parameters are 1"`
+	PushNorm       float64       `yaml:"push_norm" min:"0" as:"float32" doc:"magnitude of each element of a push, for schemes that need norms; the parameters are 1"`
 	Gradients      bool          `yaml:"gradients" doc:"the workers train with real gradients in virtual time; times are still modelled"`
 }
 

@@ -31,6 +31,7 @@ import (
 //	items   the fewest items of a list
 //	unit    bytes: a size; worker: the index of a worker, or "*"
 //	when    key=words, with words as in values: the key exists only if that key has one of them. That key comes earlier, in the same or an outer section
+//	as      float32: the arithmetic that the number ends in, which must hold it
 //	doc     what the key is for
 //
 // The order of the fields is that of the resolved form.
@@ -102,7 +103,7 @@ func rowsOf(defaults reflect.Value) (rows []row) {
 
 // specOf reads the tags of a field; the default is not in them. earlier are the keys that a when tag may name.
 func specOf(path string, tag reflect.StructTag, earlier []row) spec {
-	s := spec{path: path, span: spanOf(tag), words: wordsOf(tag.Get("values")), text: textForms[tag.Get("form")], doc: tag.Get("doc")}
+	s := spec{path: path, span: spanOf(tag), words: wordsOf(tag.Get("values")), text: textForms[tag.Get("form")], single: tag.Get("as") == "float32", doc: tag.Get("doc")}
 	if n := tag.Get("items"); n != "" {
 		s.items = int(tagNumber(n))
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gopkg.in/yaml.v3"
 	"pgregory.net/rapid"
 
 	"fluentps/ps/scheme"
@@ -155,7 +156,7 @@ func draw(t *rapid.T, l *leaf) string {
 		*p = rapid.Uint64().Draw(t, l.path)
 	case *float64:
 		fits := func(v float64) bool { // stragglers that take no longer than the others are none
-			return l.span.has(v) && (l.path != "work.code.alpha" || v == 0 || v > 1)
+			return l.span.has(v) && l.inSingle(v, &yaml.Node{}) == nil && (l.path != "work.code.alpha" || v == 0 || v > 1)
 		}
 		*p = rapid.Float64Range(lo, hi).Filter(fits).Draw(t, l.path)
 	case *time.Duration:

@@ -169,7 +169,38 @@ func syntaxError(t *text, src []byte, err error) (line, col int, msg, hint strin
 	if tab := strings.IndexByte(indent, '\t'); tab >= 0 {
 		return line, tab + 1, "a tab in the indentation", "YAML needs spaces"
 	}
+	if at, key, found := bracketKey(src, err); found {
+		line = 1 + bytes.Count(src[:at], []byte("\n"))
+		col = 1 + utf8.RuneCount(src[bytes.LastIndexByte(src[:at], '\n')+1:at])
+		return line, col, "not YAML: within braces a key with brackets needs quotes", fmt.Sprintf("write %q", key)
+	}
 	return line, col, msg, syntaxHint(msg)
+}
+
+var plainBracketKey = regexp.MustCompile(`[{,][ \t\r\n]*([A-Za-z_][A-Za-z0-9_.]*\[[0-9]*\][A-Za-z0-9_.\[\]]*)[ \t]*:`)
+
+// bracketKey finds a path such as sync[0].scheme that is a key within braces without quotes, where YAML takes the bracket for a list. It
+// is the cause only if quotes change the error err of the parser.
+func bracketKey(src []byte, err error) (at int, key string, found bool) {
+	var quoted bytes.Buffer
+	from := 0
+	for _, m := range plainBracketKey.FindAllSubmatchIndex(src, -1) {
+		if line := src[bytes.LastIndexByte(src[:m[2]], '\n')+1 : m[2]]; bytes.IndexByte(line, '#') >= 0 { // perhaps a comment
+			continue
+		}
+		if !found {
+			at, key, found = m[2], string(src[m[2]:m[3]]), true
+		}
+		fmt.Fprintf(&quoted, "%s\"%s\"", src[from:m[2]], src[m[2]:m[3]])
+		from = m[3]
+	}
+	if !found {
+		return 0, "", false
+	}
+	quoted.Write(src[from:])
+	var doc yaml.Node
+	now := yaml.Unmarshal(quoted.Bytes(), &doc)
+	return at, key, now == nil || now.Error() != err.Error()
 }
 
 // isYAML says whether every document of the text parses.

@@ -22,6 +22,7 @@ type spec struct {
 	span     span            // the legal numbers, times in seconds, sizes in bytes
 	params   span            // the limits of a key of a scheme, which Params.Check enforces
 	text     *textForm       // the form of a text; nil: any
+	single   bool            // the number ends in float32 arithmetic
 	items    int             // fewest items of a list
 	only     *only           // the key exists only then
 	doc      string

@@ -3,6 +3,7 @@ package configs
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -108,6 +109,10 @@ func (w *walker) mapping(t *table, section string, n *yaml.Node, unknown func(t 
 		}
 		seen[name] = key
 		rel := join(section, name)
+		if w.decimalComma(t, rel, n, i) {
+			i += 2
+			continue
+		}
 		if l := t.leaf(rel); l != nil && !(value.Kind == yaml.MappingNode && t.hasWord(rel)) {
 			w.value(l, key, value)
 		} else if _, ok := t.sections[rel]; ok {
@@ -117,6 +122,28 @@ func (w *walker) mapping(t *table, section string, n *yaml.Node, unknown func(t 
 			unknown(t, section, key)
 		}
 	}
+}
+
+var (
+	wholeDigits = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	partDigits  = regexp.MustCompile(`^[0-9]+(?:[eE][-+]?[0-9]+)?$`)
+)
+
+// decimalComma reports a number with a decimal comma in braces, where the comma ends the value: {lr: 0,1} has the keys lr and 1, the
+// latter without a value.
+func (w *walker) decimalComma(t *table, rel string, n *yaml.Node, i int) bool {
+	if n.Style&yaml.FlowStyle == 0 || i+3 >= len(n.Content) {
+		return false
+	}
+	whole, part, rest := n.Content[i+1], n.Content[i+2], n.Content[i+3]
+	if whole.Kind != yaml.ScalarNode || whole.Style != 0 || !wholeDigits.MatchString(whole.Value) || !partDigits.MatchString(part.Value) || !isNull(rest) || rest.Value != "" {
+		return false
+	}
+	if l := t.leaf(rel); l != nil {
+		l.key, l.node, l.bad = n.Content[i], whole, true
+	}
+	w.misshapen(whole, join(t.prefix, rel), fmt.Sprintf("write %s.%s", whole.Value, part.Value), "%s,%s has a decimal comma, which ends the value within braces", whole.Value, part.Value)
+	return true
 }
 
 func (w *walker) duplicate(key, first *yaml.Node, path string) {

@@ -132,7 +132,7 @@ func numberHint(n *yaml.Node) string {
 		}
 	}
 	if m := commaForm.FindStringSubmatch(n.Value); m != nil {
-		return fmt.Sprintf("write %s.%s, with a point", m[1], m[2])
+		return fmt.Sprintf("that is a decimal comma: write %s.%s", m[1], m[2])
 	}
 	return ""
 }

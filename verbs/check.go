@@ -1,12 +1,17 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
+	"fluentps/ps/layout"
+	"fluentps/ps/workload"
 )
 
 func checkCommand() *cli.Command {
@@ -15,8 +20,8 @@ func checkCommand() *cli.Command {
 		Usage:     "show all problems of configurations; nothing is run",
 		ArgsUsage: "CONFIG...",
 		Description: "Each problem is one line, file:line:column: key: what; hint, with the source line and a caret below it.\n" +
-			"Exit code 2 with errors; 3 with --strict and warnings; else 0. check reads no data files: plan and run give the warnings\n" +
-			"that depend on the rows of the data, and without --ranks those that depend on the number of ranks.\n" + precedence,
+			"Exit code 2 with errors; 3 with --strict and warnings; else 0. check reads no data files, except those of csv with --strict:\n" +
+			"plan and run give the warnings that depend on the rows of the data, and without --ranks those that depend on the number of ranks.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "resolved", Usage: "print every value as YAML, with its origin as a comment"},
 			&cli.BoolFlag{Name: "strict", Usage: "exit with code 3 if there are warnings"},
@@ -46,7 +51,11 @@ func checkVerb(c *cli.Context) error {
 	var all configs.Diagnostics
 	for i, file := range files {
 		in := readInput(c, file)
-		if in.diags = checkRanks(c, in); in.diags.Failed() {
+		in.diags = checkRanks(c, in)
+		if c.Bool("strict") {
+			in.diags = append(in.diags, checkData(in)...)
+		}
+		if in.diags.Failed() {
 			in.cfg = nil
 		}
 		all = append(all, in.diags...)
@@ -69,6 +78,32 @@ func checkVerb(c *cli.Context) error {
 		return &exitError{code: codeWarnings}
 	}
 	return nil
+}
+
+// checkData reads the files of csv, and warns of what is doubtful in them. It skips files that are not on this machine: a configuration may
+// be checked where its data are not.
+func checkData(in *input) (warnings configs.Diagnostics) {
+	if in.diags.Failed() || in.cfg.Data.Set != "csv" {
+		return nil
+	}
+	for _, path := range []string{in.cfg.Data.Path, in.cfg.Data.Test} {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // who reads a pipe empties it
+			return nil
+		}
+	}
+	set, err := workload.Load(layout.DataSpec(in.cfg))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return configs.Diagnostics{in.origins.Refuse("data.path", err)}
+	}
+	for _, note := range set.Notes {
+		d := in.origins.Refuse("data.path", errors.New(note))
+		d.Severity = configs.Warning
+		warnings = append(warnings, d)
+	}
+	return warnings
 }
 
 // checkText prints the problems of one file. With --resolved it prints the values instead, and the problems go to stderr.

@@ -44,7 +44,7 @@ type Entry struct {
 type Params struct {
 	Ratio      float64 `yaml:"ratio" above:"0" max:"1" when:"push=@sparse payloads" doc:"topk: the share of a piece's elements that is sent; threshold: the largest share"`
 	Thresholds string  `yaml:"thresholds" values:"@thresholds" when:"push=topk" doc:"how topk finds the magnitude from which elements are sent: exact, for every push; reused, from every 32nd push for those that follow, with at most 1.25 times as many elements, in about a quarter of the time"`
-	Threshold  float64 `yaml:"threshold" min:"0" max:"1e30" when:"push=threshold" doc:"elements of a magnitude up to it are not sent; a push is a sum over samples"`
+	Threshold  float64 `yaml:"threshold" min:"0" max:"1e30" when:"push=threshold" as:"float32" doc:"elements of a magnitude up to it are not sent; a push is a sum over samples"`
 }
 
 // Defaults sends a hundredth of the elements, whatever is above a thousandth.

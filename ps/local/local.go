@@ -21,9 +21,9 @@ type Spec struct {
 	Switch     int64   `yaml:"switch" min:"1" max:"1e15" when:"policy=post_local" doc:"steps in which every step is an exchange, before the period begins"`
 	Fragments  int64   `yaml:"fragments" min:"1" max:"1024" when:"policy=streaming_diloco" doc:"parts of the parameters, each of which is exchanged in every steps steps, in turn; a shard is in one of them"`
 	Delay      int64   `yaml:"delay" min:"0" max:"1e9" when:"policy=streaming_diloco" doc:"steps that a worker goes on before it takes over the answer of an exchange; at most steps / fragments"`
-	Keep       float64 `yaml:"keep" min:"0" below:"1" when:"policy=streaming_diloco" doc:"share of its own parameters that a worker keeps when it takes over an answer"`
-	Pull       float64 `yaml:"pull" above:"0" max:"1" when:"policy=easgd" doc:"share of the distance between worker and servers that both move in an exchange; N times it should be below 1"`
-	Compensate float64 `yaml:"compensate" min:"0" max:"1e6" when:"policy=hpsgd" doc:"lambda of DC-ASGD's correction of changes for the parameters that they are applied to; 0: none"`
+	Keep       float64 `yaml:"keep" min:"0" below:"1" when:"policy=streaming_diloco" as:"float32" doc:"share of its own parameters that a worker keeps when it takes over an answer"`
+	Pull       float64 `yaml:"pull" above:"0" max:"1" when:"policy=easgd" as:"float32" doc:"share of the distance between worker and servers that both move in an exchange; N times it should be below 1"`
+	Compensate float64 `yaml:"compensate" min:"0" max:"1e6" when:"policy=hpsgd" as:"float32" doc:"lambda of DC-ASGD's correction of changes for the parameters that they are applied to; 0: none"`
 	Dynamic    bool    `yaml:"dynamic" when:"policy=async_local" doc:"each worker takes steps in proportion to its speed (DyLU); false: all take steps"`
 	State      string  `yaml:"state" values:"own,average" when:"policy=averaging,post_local" doc:"own: each worker keeps the state of its optimizer; average: the state is averaged as the parameters are, and a round moves so many times the bytes"`
 	Outer      Outer   `yaml:"outer"`
@@ -45,10 +45,10 @@ func (p *Period) Changes() bool { return p.Name != constant.Name }
 // Outer is what the servers do with the changes that workers push.
 type Outer struct {
 	Name     string  `yaml:"name" values:"sgd,momentum,nesterov" when:"policy=@locals with a rule" doc:"rule of the servers, along the mean of the workers' changes; sgd with lr 1 averages their parameters"`
-	LR       float64 `yaml:"lr" above:"0" max:"1e6" when:"policy=@locals with a rate" doc:"learning rate of the servers; 1 takes the whole change"`
-	Momentum float64 `yaml:"momentum" min:"0" below:"1" when:"policy=@locals with a rate" doc:"share of the servers' last step in the next"`
+	LR       float64 `yaml:"lr" above:"0" max:"1e6" when:"policy=@locals with a rate" as:"float32" doc:"learning rate of the servers; 1 takes the whole change"`
+	Momentum float64 `yaml:"momentum" min:"0" below:"1" when:"policy=@locals with a rate" as:"float32" doc:"share of the servers' last step in the next"`
 	Every    int64   `yaml:"every" min:"0" max:"1e9" when:"policy=async_local" doc:"pushes between two changes of the momentum; 0: as many as there are workers"`
-	Between  float64 `yaml:"between" min:"0" max:"1" when:"policy=async_local" doc:"share of the momentum that each push between two such changes applies"`
+	Between  float64 `yaml:"between" min:"0" max:"1" when:"policy=async_local" as:"float32" doc:"share of the momentum that each push between two such changes applies"`
 }
 
 // Defaults is a run without steps of the workers' own. Package configs replaces some values by those of the policy (Entry.Defaults).

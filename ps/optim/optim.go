@@ -17,13 +17,13 @@ import (
 // is spared.
 type Spec struct {
 	Name        string  `yaml:"name" values:"@optimizers" doc:"the update rule"`
-	LR          float64 `yaml:"lr,required" above:"0" doc:"learning rate of one update"`
-	Momentum    float64 `yaml:"momentum" min:"0" below:"1" when:"name=momentum,nesterov,lars" doc:"share of the last step in the next"`
-	Trust       float64 `yaml:"trust" above:"0" when:"name=lars" doc:"norm of a layer's step beside that of its parameters, at lr 1 and without momentum"`
-	Beta1       float64 `yaml:"beta1" min:"0" below:"1" when:"name=adam" doc:"share of the mean of gradients that remains in the next"`
-	Beta2       float64 `yaml:"beta2" min:"0" below:"1" when:"name=adam" doc:"the same of the mean of their squares"`
-	Epsilon     float64 `yaml:"epsilon" min:"1e-30" max:"1e30" when:"name=adam" doc:"added to the root of that mean: bounds the step where gradients are tiny"`
-	WeightDecay float64 `yaml:"weight_decay" min:"0" doc:"L2 penalty, added to the gradient"`
+	LR          float64 `yaml:"lr,required" above:"0" as:"float32" doc:"learning rate of one update"`
+	Momentum    float64 `yaml:"momentum" min:"0" below:"1" when:"name=momentum,nesterov,lars" as:"float32" doc:"share of the last step in the next"`
+	Trust       float64 `yaml:"trust" above:"0" when:"name=lars" as:"float32" doc:"norm of a layer's step beside that of its parameters, at lr 1 and without momentum"`
+	Beta1       float64 `yaml:"beta1" min:"0" below:"1" when:"name=adam" as:"float32" doc:"share of the mean of gradients that remains in the next"`
+	Beta2       float64 `yaml:"beta2" min:"0" below:"1" when:"name=adam" as:"float32" doc:"the same of the mean of their squares"`
+	Epsilon     float64 `yaml:"epsilon" min:"1e-30" max:"1e30" when:"name=adam" as:"float32" doc:"added to the root of that mean: bounds the step where gradients are tiny"`
+	WeightDecay float64 `yaml:"weight_decay" min:"0" as:"float32" doc:"L2 penalty, added to the gradient"`
 }
 
 // Defaults is a rule of which only the learning rate is missing.

@@ -12,9 +12,9 @@ type Schedule struct {
 	Name   string  `yaml:"name" values:"@schedules" doc:"how the learning rate changes over iterations"`
 	Every  int64   `yaml:"every,omitempty" min:"1" when:"name=step" doc:"iterations between two drops; or at"`
 	At     []int64 `yaml:"at,omitempty" min:"1" items:"1" when:"name=step" doc:"iterations at which the rate drops; or every"`
-	Factor float64 `yaml:"factor" above:"0" when:"name=step" doc:"multiplies the rate at each drop"`
+	Factor float64 `yaml:"factor" above:"0" when:"name=step" as:"float32" doc:"multiplies the rate at each drop"`
 	Over   int64   `yaml:"over,required" min:"1" when:"name=cosine,poly" doc:"iterations after warm-up in which the rate falls to its floor; it stays there"`
-	Floor  float64 `yaml:"floor" min:"0" below:"1" when:"name=cosine,poly" doc:"share of lr that the rate ends at; 0: nothing is learnt after over"`
+	Floor  float64 `yaml:"floor" min:"0" below:"1" when:"name=cosine,poly" as:"float32" doc:"share of lr that the rate ends at; 0: nothing is learnt after over"`
 	Power  float64 `yaml:"power" above:"0" when:"name=poly,inv" doc:"poly: the rate falls as this power of the share of over that remains, 1 is linearly; inv: it is divided by this power of 1 + gamma * iterations, 0.75 unless set, and 0.5 with gamma 1 is 1/sqrt(t)"`
 	Gamma  float64 `yaml:"gamma" above:"0" when:"name=inv" doc:"inv: what each iteration after warm-up adds to the divisor"`
 	WarmUp int64   `yaml:"warm_up" min:"0" doc:"iterations of linear warm-up; 0: none"`

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"fluentps/ps/durable"
 )
@@ -56,7 +57,9 @@ func OpenInitial(path string, model []Tensor) (*Initial, error) {
 		return i, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("model.init: %q does not exist; name a file that fluentps export wrote and that all hosts can read, or remove model.init", path)
-	case errors.As(err, &failed):
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, fmt.Errorf("model.init: %q lies below a file; name the file itself, or remove model.init", path)
+	case errors.As(err, &failed) && errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("model.init: %w; check the file's permissions", err)
 	}
 	return nil, fmt.Errorf("model.init: %s: %s", path, clip(err.Error()))

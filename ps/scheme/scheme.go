@@ -179,7 +179,7 @@ type Several interface {
 // Common holds the keys that every scheme shares.
 type Common struct {
 	Fold   FoldOrder `yaml:"fold,omitempty" values:"rank,arrival" doc:"rank: an iteration's pushes are folded in rank order when it closes; arrival: as they come; default: the scheme's"`
-	Weight float64   `yaml:"weight" min:"0" doc:"where each push is a version: its share in an iteration; 0: 1/N; ssp and essp add deltas whole: 1"`
+	Weight float64   `yaml:"weight" min:"0" as:"float32" doc:"where each push is a version: its share in an iteration; 0: 1/N; ssp and essp add deltas whole: 1"`
 }
 
 // FoldOrder says when pushes enter the pending sums.

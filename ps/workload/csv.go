@@ -2,10 +2,10 @@ package workload
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 )
 
@@ -36,6 +36,9 @@ func loadCSV(s DataSpec, in *reading) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Label != "first" { // which a caller has chosen
+		noteClasses(s.Path, train, in)
+	}
 	test := &rowsTable{cols: train.cols}
 	if s.Test != "" {
 		s.Features = train.cols
@@ -47,7 +50,7 @@ func loadCSV(s DataSpec, in *reading) (*Set, error) {
 }
 
 func readCSV(path string, s DataSpec, in *reading) (t *rowsTable, err error) {
-	err = in.read(path, "check path and test of the data set", func(src *source) error {
+	err = in.read(path, textHint, func(src *source) error {
 		t, err = parseCSV(src, s, in)
 		return err
 	})
@@ -74,7 +77,7 @@ func parseCSV(src *source, s DataSpec, in *reading) (*rowsTable, error) {
 			t.cols = n - 1
 		}
 		if n < 2 || n != t.cols+1 {
-			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", src.path, lines.n, n, max(t.cols, 1)+1, max(t.cols, 1), separatorHint(line, n))
+			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", src.path, lines.n, n, max(t.cols, 1)+1, max(t.cols, 1), csvHint(string(line), len(t.y) == 0, -1))
 		}
 		if t.x, err = grow(in, src, t.x, t.cols); err != nil {
 			return nil, err
@@ -90,18 +93,6 @@ func parseCSV(src *source, s DataSpec, in *reading) (*rowsTable, error) {
 	return t, nil
 }
 
-// separatorHint guesses the separator of a line that has only one field.
-func separatorHint(line []byte, fields int) string {
-	switch {
-	case fields != 1:
-	case bytes.Contains(line, []byte(":")):
-		return "; it looks like libsvm: set libsvm"
-	case bytes.ContainsAny(bytes.TrimSpace(line), ";\t "):
-		return "; the values of csv are separated by commas"
-	}
-	return ""
-}
-
 // add appends a row. x must have memory for it.
 func (t *rowsTable) add(src *source, n int, line string, s DataSpec, in *reading) error {
 	label := t.cols
@@ -115,12 +106,12 @@ func (t *rowsTable) add(src *source, n int, line string, s DataSpec, in *reading
 		at, rest = at+len(field)+1, after
 		field, quoted := unquoted(strings.TrimSpace(field))
 		if !quoted {
-			return fmt.Errorf("data: %s:%d:%d: a quote is in the middle of a value, or is not closed; want numbers separated by commas", src.path, n, column)
+			return fmt.Errorf("data: %s:%d:%d: a quote is in the middle of a value, or is not closed; want numbers separated by commas%s", src.path, n, column, csvHint(line, false, -1))
 		}
 		if i == label {
 			y, err := parseLabel(field, s.Classes)
 			if err != nil {
-				return fmt.Errorf("data: %s:%d:%d: %w", src.path, n, column, err)
+				return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err, cmp.Or(csvHint(line, len(t.y) == 0, label), labelHint(field, s.Classes)))
 			}
 			if err := put(in, src, &t.y, y); err != nil {
 				return err
@@ -129,7 +120,7 @@ func (t *rowsTable) add(src *source, n int, line string, s DataSpec, in *reading
 		}
 		v, err := parseValue(field, s.Scale)
 		if err != nil {
-			return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err, valueHint(field, n))
+			return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err, csvHint(line, len(t.y) == 0, label))
 		}
 		t.x = append(t.x, v)
 	}
@@ -144,46 +135,26 @@ func unquoted(field string) (value string, ok bool) {
 	return field, !strings.Contains(field, `"`)
 }
 
-func valueHint(field string, line int) string {
-	switch bare := strings.ToLower(strings.TrimLeft(field, "+-")); {
-	case bare == "" || bare == "nan" || bare == "na" || strings.HasPrefix(bare, "inf"):
-		return "; every value must be a number: fill in missing values, or remove the row"
-	case line == 1:
-		return "; remove the header line"
-	}
-	return ""
-}
-
 // classesMax bounds labels, so that a wrong column does not make a model with millions of outputs.
 const classesMax = 1 << 20
 
 // parseLabel parses a whole number from 0 to classes-1; classes 0 means classesMax.
 func parseLabel(field string, classes int) (int32, error) {
-	limit := classes
-	if limit == 0 {
-		limit = classesMax
+	limit := int64(cmp.Or(classes, classesMax))
+	y, ok := parseWhole(field)
+	if !ok {
+		return 0, fmt.Errorf("label %s is not a whole number", clip(field))
 	}
-	y, err := strconv.ParseInt(field, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("label %s is not a whole number; is the class in this column?", clip(field))
-	}
-	if y < 0 || y >= int64(limit) {
-		return 0, fmt.Errorf("label %d is out of range, must be 0 to %d; number classes from 0, and check the number of classes", y, limit-1)
+	if y < 0 || y >= limit {
+		return 0, fmt.Errorf("label %d is out of range, must be 0 to %d", y, limit-1)
 	}
 	return int32(y), nil
 }
 
-// parseValue parses a finite number and divides it by scale; scale 0 means 1.
-func parseValue(field string, scale float64) (float32, error) {
-	v, err := strconv.ParseFloat(field, 64)
-	if err != nil {
-		return 0, fmt.Errorf("value %s is not a number", clip(field))
+// labelHint says what to do about a label that parseLabel refuses.
+func labelHint(field string, classes int) string {
+	if v, ok := decimal(field); ok && v == math.Trunc(v) && v >= 0 && v < float64(cmp.Or(classes, classesMax)) {
+		return fmt.Sprintf("; write %.0f", v)
 	}
-	if scale != 0 {
-		v /= scale
-	}
-	if math.IsNaN(v) || math.Abs(v) > math.MaxFloat32 {
-		return 0, fmt.Errorf("value %s is not finite in float32", clip(field))
-	}
-	return float32(v), nil
+	return "; number the classes from 0, without gaps, in the column of the class"
 }

@@ -7,7 +7,7 @@ type Data struct {
 	Set       string  `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
 	Path      string  `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings" doc:"the folder (idx, cifar10) or the training file (csv, libsvm, ratings: lines of row,column,value); .gz or not"`
 	Test      string  `yaml:"test,required" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file"`
-	Scale     float64 `yaml:"scale" above:"0" when:"set=csv" doc:"features are divided by it"`
+	Scale     float64 `yaml:"scale" above:"0" when:"set=csv" as:"float32" doc:"features are divided by it"`
 	Normalize bool    `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
 	Augment   Augment `yaml:"augment"`
 	Center    bool    `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`

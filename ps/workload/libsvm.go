@@ -1,9 +1,9 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 )
 
@@ -53,7 +53,7 @@ func loadLIBSVM(s DataSpec, in *reading) (*Set, error) {
 }
 
 func readLIBSVM(path string, s DataSpec, in *reading) (t *sparse, err error) {
-	err = in.read(path, "check path and test of the data set", func(src *source) error {
+	err = in.read(path, textHint, func(src *source) error {
 		t, err = parseLIBSVM(src, s, in)
 		return err
 	})
@@ -88,7 +88,7 @@ func parseLIBSVM(src *source, s DataSpec, in *reading) (*sparse, error) {
 		}
 		y, err := parseLabel(label, s.Classes)
 		if err != nil {
-			return nil, fmt.Errorf("data: %s:%d: %w", src.path, lines.n, err)
+			return nil, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, cmp.Or(libsvmHint(string(line), len(t.y) == 0), labelHint(label, s.Classes)))
 		}
 		if err := t.add(src, lines.n, entries, s, in); err != nil {
 			return nil, err
@@ -117,7 +117,7 @@ func (t *sparse) add(src *source, n int, entries string, s DataSpec, in *reading
 	for field := range strings.FieldsSeq(entries) {
 		i, v, err := parseEntry(field, last, limit, s.Scale)
 		if err != nil {
-			return fmt.Errorf("data: %s:%d: %w", src.path, n, err)
+			return fmt.Errorf("data: %s:%d: %w%s", src.path, n, err, entryHint(field))
 		}
 		last = i
 		t.cols = max(t.cols, i)
@@ -137,15 +137,38 @@ func (t *sparse) add(src *source, n int, entries string, s DataSpec, in *reading
 // parseEntry parses an index, which must be larger than the last one, and its value.
 func parseEntry(field string, last, limit int, scale float64) (i int, v float32, err error) {
 	index, value, found := strings.Cut(field, ":")
-	if i, err = strconv.Atoi(index); !found || err != nil {
+	n, whole := parseWhole(index)
+	if i = int(n); !found || !whole {
 		return 0, 0, fmt.Errorf("%s is not index:value", clip(field))
 	}
 	if i < 1 || i > limit {
-		return 0, 0, fmt.Errorf("index %d is out of range, must be 1 to %d, counted from 1; check features", i, limit)
+		return 0, 0, fmt.Errorf("index %d is out of range, must be 1 to %d%s", i, limit, indexHint(i, limit))
 	}
 	if i <= last {
 		return 0, 0, fmt.Errorf("index %d after index %d: indices must ascend; sort the line", i, last)
 	}
 	v, err = parseValue(value, scale)
 	return i, v, err
+}
+
+// indexHint says what to do about an index out of range. Only a caller from Go can have another limit than the format's.
+func indexHint(i, limit int) string {
+	switch {
+	case i < 1:
+		return "; indices count from 1: add 1 to each index of the file"
+	case limit < featuresMax:
+		return ", the number of features"
+	}
+	return "; number the features from 1, without gaps"
+}
+
+// entryHint guesses what stands in the place of index:value.
+func entryHint(field string) string {
+	switch {
+	case strings.HasPrefix(field, "#"):
+		return "; remove the comment from # on"
+	case strings.HasPrefix(field, "qid:"):
+		return "; remove the entries qid:, which only rankings have"
+	}
+	return ""
 }

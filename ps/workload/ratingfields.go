@@ -36,13 +36,23 @@ func (s *separator) fields(line string, to []string) []string {
 	return to
 }
 
-// hint guesses the mistake in line n, as a text that begins with a semicolon. It returns "" without a guess.
-func (s *separator) hint(n int, fields []string) string {
+// hint guesses the mistake in a line, as a text that begins with a semicolon. first is true for the first line that is not blank. It
+// returns "" without a guess.
+func (s *separator) hint(line string, first bool, fields []string) string {
+	comma := false
+	for i, f := range fields {
+		_, is := withPoint(trimQuotes(f))
+		comma = comma || is && i < ratingCols
+	}
 	switch {
-	case n == 1 && len(fields) >= ratingCols && strings.Contains(fields[ratingCols-1], ",") && digits(strings.Replace(fields[ratingCols-1], ",", "", 1)):
-		return "; write a decimal point in place of the comma"
-	case n == 1:
+	case isMatrixMarket(line):
+		return matrixMarketHint
+	case comma && len(fields) >= ratingCols:
+		return "" // the error of the value names the comma
+	case first && isHeader(fields[:min(len(fields), ratingCols)]):
 		return "; remove the header line"
+	case first:
+		return ""
 	case len(fields) < ratingCols || slices.ContainsFunc(fields[:ratingCols], func(f string) bool { return strings.ContainsAny(f, "\t;, ") || strings.Contains(f, "::") }):
 		return fmt.Sprintf("; the first line separates fields with %s, so all lines must; a value has a decimal point", s.name)
 	}

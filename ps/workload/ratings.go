@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 )
 
@@ -54,7 +53,7 @@ func center(tables ...*rowsTable) {
 }
 
 func readRatings(path string, in *reading) (t *rowsTable, matrix Matrix, err error) {
-	err = in.read(path, "check path and test of the data set", func(src *source) error {
+	err = in.read(path, textHint, func(src *source) error {
 		t, matrix, err = parseRatings(src, in)
 		return err
 	})
@@ -90,7 +89,7 @@ func parseRatings(src *source, in *reading) (*rowsTable, Matrix, error) {
 		fields = cut.fields(text, fields[:0])
 		row, column, value, err := parseRating(fields)
 		if err != nil {
-			return nil, Matrix{}, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, cut.hint(lines.n, fields))
+			return nil, Matrix{}, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, cut.hint(text, len(t.y) == 0, fields))
 		}
 		if err := put(in, src, &t.x, float32(row), float32(column), value); err != nil {
 			return nil, Matrix{}, err
@@ -118,12 +117,14 @@ func parseRating(fields []string) (row, column int, value float32, err error) {
 	}
 	var at [2]int
 	for i, what := range []string{"row", "column"} {
-		if at[i], err = strconv.Atoi(fields[i]); err != nil {
+		n, whole := parseWhole(fields[i])
+		if !whole {
 			return 0, 0, 0, fmt.Errorf("%s %s is not a whole number", what, clip(fields[i]))
 		}
-		if at[i] < 0 || at[i] >= matrixMax {
-			return 0, 0, 0, fmt.Errorf("%s %d is out of range, must be 0 to %d", what, at[i], matrixMax-1)
+		if n < 0 || n >= matrixMax {
+			return 0, 0, 0, fmt.Errorf("%s %d is out of range, must be 0 to %d; number rows and columns from 0, without gaps", what, n, matrixMax-1)
 		}
+		at[i] = int(n)
 	}
 	if !areTime(fields[ratingCols:]) {
 		return 0, 0, 0, fmt.Errorf("%d values, but %s after row,column,value is not a time: are these several ratings in one line, or other columns? end each line, and keep row,column,value",

@@ -55,8 +55,12 @@ func open(path, hint string) (*source, error) {
 	var failed *fs.PathError
 	switch {
 	case errors.Is(err, syscall.ENOTDIR):
-		return nil, fmt.Errorf("data: %s lies below a file; name the folder itself, not a file in it", path)
-	case errors.As(err, &failed):
+		way := "name the folder itself, not a file in it"
+		if hint == textHint {
+			way = "did you mean " + fileAbove(path) + "?"
+		}
+		return nil, fmt.Errorf("data: %s lies below a file; %s", path, way)
+	case errors.As(err, &failed) && errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("data: %w; check the file's permissions", err)
 	case err != nil && isFolder(path):
 		return nil, fmt.Errorf("data: %s is a folder, want a file", path)
@@ -64,6 +68,19 @@ func open(path, hint string) (*source, error) {
 		return nil, fmt.Errorf("data: %w", err)
 	}
 	return newSource(f.Name(), f, sizeOf(f))
+}
+
+// textHint is the hint of readers of text files, whose keys have the paths themselves.
+const textHint = "check path and test of the data set"
+
+// fileAbove is the file in a path that cannot go on below it.
+func fileAbove(path string) string {
+	for {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
 }
 
 func isFolder(path string) bool {
