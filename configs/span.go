@@ -79,7 +79,7 @@ func (l *leaf) inSingle(v float64, n *yaml.Node) *problem {
 			hint = "set 0, or " + single(singleLeast) + " or more"
 		}
 		return ofFine(problemf(hint, "%s is less than float32 holds, in which it is computed: at least %s", clip(n.Value), single(singleLeast)))
-	case !limits.has(is):
+	case limits.has(v) && !limits.has(is):
 		return ofFine(problemf("set "+single(largestIn(limits))+" or less", "%s is %s in float32, in which it is computed, and %s", clip(n.Value), number(is), limits.want(number)))
 	}
 	return nil
