@@ -9,6 +9,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/tests/pagetest"
 )
 
 // seen describes the copies that the workers of a run read.
@@ -38,6 +39,7 @@ func lookAt(t *testing.T, scheme string, set ...string) seen {
 // with s. Both keep the bound. Workers of about the same speed hardly ever wait under essp, but wait for their replies if they
 // pull before every iteration. The thresholds are ours: no figures of the paper were obtained.
 func TestESSPReadsFreshCopies(t *testing.T) {
+	table := "| s | a copy is | clocks behind the server, mean | workers are blocked |\n|---|---|---|---|\n"
 	for _, s := range []int64{3, 10} {
 		pulled := lookAt(t, fmt.Sprintf("ssp, push: delta, staleness: %d", s))
 		cached := lookAt(t, fmt.Sprintf("ssp, push: delta, staleness: %d, cache: true", s))
@@ -50,6 +52,9 @@ func TestESSPReadsFreshCopies(t *testing.T) {
 			again(&essp, "essp, staleness: %d")
 		}
 		t.Logf("s=%d: age %.2f pulled, %.2f cached, %.2f published; blocked %.3f, %.3f, %.3f", s, pulled.age, cached.age, essp.age, pulled.blocked, cached.blocked, essp.blocked)
+		for k, of := range []seen{pulled, cached, essp} {
+			table += fmt.Sprintf("| %d | %s | %.2f | %.1f %% |\n", s, []string{"pulled each time", "cached", "published (`essp`)"}[k], of.age, 100*of.blocked)
+		}
 		if essp.age >= 1 || cached.age < 1.5*essp.age || pulled.age > essp.age {
 			t.Errorf("s=%d: copies are %.2f clocks behind if pulled, %.2f if cached, %.2f if published", s, pulled.age, cached.age, essp.age)
 		}
@@ -68,6 +73,7 @@ func TestESSPReadsFreshCopies(t *testing.T) {
 	if one, ten := lookAt(t, "essp, staleness: 1"), lookAt(t, "essp, staleness: 10"); one.Duration > ten.Duration*110/100 {
 		t.Errorf("essp takes %v with s=1 and %v with s=10: more than a tenth apart", one.Duration, ten.Duration)
 	}
+	pagetest.Table(t, *update, "ps/scheme/README.md", "go test ./ps/sim -run TestESSPReadsFreshCopies -update", table, 0)
 }
 
 // All workers wait for a straggler in the end, but less under essp than under ssp with the same s.

@@ -142,38 +142,41 @@ func TestR2SPOverTwoServers(t *testing.T) {
 	}
 }
 
+// roundWithOffset is the time of a round over two servers, of which the second one's slots are so many push times later.
+func roundWithOffset(t *testing.T, offset int) float64 {
+	t.Helper()
+	o := setting{workers: 8, servers: 2, scheme: "r2sp", iterations: 300, bytes: 50_000_000, compute: "1s", set: []string{"simulate.network.bandwidth=1GB"}}.options(t)
+	var from []time.Duration
+	o.Computed = func(worker int, _ int64, at, _ time.Duration) {
+		if worker == 0 {
+			from = append(from, at)
+		}
+	}
+	s, err := newSimulation(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := o.Config.Sync[0]
+	ids := o.Plan.OfServer(1)
+	ss, err := core.NewShardSchemes([]scheme.Phase{{Scheme: "r2sp", Common: rule.Common, Params: rule.Params}}, scheme.Env{Workers: 8, Shards: ids, Server: offset, Servers: 2}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.servers[1].node = core.NewServer(core.ServerConfig{Me: 1, Plan: o.Plan, Workers: 8, Schemes: map[int32]core.ShardScheme{ids[0]: ss}})
+	s.begin()
+	if _, err := s.run(); err != nil {
+		t.Fatal(err)
+	}
+	return roundTime([][]time.Duration{from})
+}
+
 // With an offset of k*T/S instead of k push times a worker is ready at both servers at once, and then waits half a period for the
 // second one. The period grows by that wait, and r2sp is slower than bsp.
 func TestR2SPOffsetOfHalfAPeriodIsSlowerThanBSP(t *testing.T) {
-	const bytes, x = 50_000_000, 0.025 // x: time to move the share of a server
-	run := func(offset int) float64 {  // in push times
-		o := setting{workers: 8, servers: 2, scheme: "r2sp", iterations: 300, bytes: bytes, compute: "1s", set: []string{"simulate.network.bandwidth=1GB"}}.options(t)
-		var from []time.Duration
-		o.Computed = func(worker int, _ int64, at, _ time.Duration) {
-			if worker == 0 {
-				from = append(from, at)
-			}
-		}
-		s, err := newSimulation(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rule := o.Config.Sync[0]
-		ids := o.Plan.OfServer(1)
-		ss, err := core.NewShardSchemes([]scheme.Phase{{Scheme: "r2sp", Common: rule.Common, Params: rule.Params}}, scheme.Env{Workers: 8, Shards: ids, Server: offset, Servers: 2}, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.servers[1].node = core.NewServer(core.ServerConfig{Me: 1, Plan: o.Plan, Workers: 8, Schemes: map[int32]core.ShardScheme{ids[0]: ss}})
-		s.begin()
-		if _, err := s.run(); err != nil {
-			t.Fatal(err)
-		}
-		return roundTime([][]time.Duration{from})
-	}
+	const x = 0.025       // time to move the share of a server
 	const bsp = 1 + 2*8*x // TestBSPTakesComputePlusTwoTransfersPerWorker
 	const half = 21       // (C + 3x) / 2 in push times
-	push, period := run(1), run(half)
+	push, period := roundWithOffset(t, 1), roundWithOffset(t, half)
 	t.Logf("offset of a push time %.3f, of half a period %.3f; bsp %.3f", push, period, bsp)
 	if push >= 1.12 || period <= bsp {
 		t.Errorf("an offset of a push time takes %.3f, want less than 1.12; one of %d push times %.3f, want more than bsp's %.3f", push, half, period, bsp)

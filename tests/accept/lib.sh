@@ -3,6 +3,7 @@
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 FLUENTPS=$ROOT/bin/fluentps
+SCRIPT=$(realpath "$0")
 cd "$ROOT" || exit
 
 # run.sh provides the folder and the helper; a script started by hand makes its own. A script that starts a job in
@@ -35,6 +36,10 @@ fail() {
 	exit 1
 }
 get() { "$ACCEPT_TMP/inspect" get "$@"; }
+# table PAGE SHARE FILE: the page's table by this script is that of the file, numbers within the share: another processor's kernels round otherwise. ACCEPT_UPDATE=1 writes it.
+table() {
+	"$ACCEPT_TMP/inspect" table "$1" "$(realpath --relative-to="$ROOT" "$SCRIPT")" "$3" "$2" || fail "$1 has other figures: ACCEPT_UPDATE=1 ${SCRIPT} writes these"
+}
 intact() { "$ACCEPT_TMP/inspect" intact "$1"; }
 
 # world RANKS ARG... runs fluentps under mpirun; its output goes to $TMP/log and is shown when it fails.

@@ -52,7 +52,7 @@ var rules = []rule{
 	pureImports, pureTime, pureRandom, pureFlow, pureOutput,
 	fileSizes, functionSizes, roomSizes, exits,
 	topLevel, textHygiene, leftovers, strangeNames, blobs, scripts,
-	links, pageSizes, pagesAreTrue, examplesMentioned, sendRows, schemesComplete, policiesInTheirTable, envIsTrue,
+	links, pageSizes, pagesAreTrue, figuresHaveASource, examplesMentioned, sendRows, schemesComplete, policiesInTheirTable, envIsTrue,
 }
 
 func TestRepository(t *testing.T) {

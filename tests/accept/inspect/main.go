@@ -7,6 +7,8 @@
 //	inspect forge FILE PATH VALUE   replaces a value of the configuration in the manifest of a checkpoint, and makes its
 //	                        checksum valid again.
 //	inspect trace FILE      a timeline passes a strict check of its format; counts of what it shows, as one JSON object.
+//	inspect table PAGE COMMAND FILE SHARE   the table behind COMMAND in PAGE is the one in FILE, numbers within SHARE; with ACCEPT_UPDATE=1 it is
+//	                        written into PAGE.
 //	inspect tensorboard DIR  the event files of a run folder, read by the description of their format, hold what metrics.jsonl holds.
 package main
 
@@ -24,6 +26,7 @@ import (
 
 	"fluentps/ps/metrics/metricstest"
 	"fluentps/ps/timeline/timelinetest"
+	"fluentps/tests/pagetest"
 )
 
 func main() {
@@ -66,8 +69,25 @@ func command(args []string) error {
 		return traced(args[1])
 	case len(args) == 2 && args[0] == "tensorboard":
 		return sameEvents(args[1])
+	case len(args) == 5 && args[0] == "table":
+		return sameTable(args[1], args[2], args[3], args[4])
 	}
-	return fmt.Errorf("usage: inspect get FILE PATH | inspect intact DIR | inspect forge FILE PATH VALUE | inspect trace FILE | inspect tensorboard DIR; got %q", args)
+	return fmt.Errorf("usage: inspect get FILE PATH | intact DIR | forge FILE PATH VALUE | trace FILE | tensorboard DIR | table PAGE COMMAND FILE SHARE; got %q", args)
+}
+
+func sameTable(page, command, file, share string) error {
+	made, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	within, err := strconv.ParseFloat(share, 64)
+	if err != nil {
+		return err
+	}
+	if os.Getenv("ACCEPT_UPDATE") != "" {
+		return pagetest.Rewrite(page, command, string(made))
+	}
+	return pagetest.Compare(page, command, string(made), within)
 }
 
 // sameEvents compares the event files of a run folder with its metrics.jsonl.

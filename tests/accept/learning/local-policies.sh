@@ -5,7 +5,7 @@
 # Real shaped runs would take a core for each rank, so that computing takes its 20 ms; the simulator has the same arithmetic, to the bit, and models times. The time without a limit
 # comes from a simulation without gradients: it is the same, as no policy here looks at them.
 # Each policy must send fewer bytes than bsp, take less time at 200 Mbit/s, and end within 0.03 of its accuracy, means of 3 seeds.
-#   ACCEPT_SEEDS=3, ACCEPT_JOBS=2
+#   ACCEPT_SEEDS=3 (the page has 3), ACCEPT_JOBS=2
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -70,14 +70,14 @@ cat "$TMP"/run.*/line >"$TMP/lines"
 # of NAME BANDWIDTH FIELD: the mean over the seeds.
 of() { awk -F';' -v name="$1" -v bandwidth="$2" -v field="$3" '$1 == name && $3 == bandwidth { sum += $field; n++ } END { if (n == 0) exit 1; printf "%.6f", sum / n }' "$TMP/lines"; }
 echo "simulated, $((STEPS * 4 * 32)) samples; means of $seeds seeds"
-echo "| \`local\` | test accuracy | lowest, highest | exchanges | MB sent | s at 200 Mbit/s | s without a limit |"
-echo "|---|---|---|---|---|---|---|"
+# shellcheck disable=SC2016 # backticks of a table
+printf '| `local` | test accuracy | lowest, highest | exchanges | MB sent | s at 200 Mbit/s | s without a limit |\n|---|---|---|---|---|---|---|\n' | tee "$TMP/table"
 for row in "${rows[@]}"; do
 	IFS='|' read -r name local _ scheme <<<"$row"
 	[ "$name" != bsp ] || local="policy: none, every step is an exchange"
 	spread=$(awk -F';' -v name="$name" '$1 == name && $3 == "25MB" { print $4 }' "$TMP/lines" | sort -g | awk 'NR == 1 { low = $1 } { high = $1 } END { printf "%.3f, %.3f", low, high }')
 	# shellcheck disable=SC2016 # backticks of a table
-	printf '| `%s` | %.3f | %s | %.0f | %.0f | %.1f | %.1f |\n' "$local" "$(of "$name" 25MB 4)" "$spread" "$(of "$name" 25MB 7)" "$(awk "BEGIN { print $(of "$name" 25MB 5) / 1e6 }")" "$(of "$name" 25MB 6)" "$(of "$name" 0B 6)"
+	printf '| `%s` | %.3f | %s | %.0f | %.0f | %.1f | %.1f |\n' "$local" "$(of "$name" 25MB 4)" "$spread" "$(of "$name" 25MB 7)" "$(awk "BEGIN { print $(of "$name" 25MB 5) / 1e6 }")" "$(of "$name" 25MB 6)" "$(of "$name" 0B 6)" | tee -a "$TMP/table"
 done
 lost=0 slowest=0 most=0 # of all policies but bsp: accuracy, time and bytes against bsp's
 for row in "${rows[@]}"; do
@@ -91,3 +91,5 @@ figure "8 local policies against bsp, simulated: at most $lost less accuracy (mu
 must "$lost <= 0.03" "accuracy that a policy loses against bsp"
 must "$slowest < 1" "time of a policy at 200 Mbit/s against bsp's"
 must "$most < 1" "bytes of a policy against bsp's"
+# Kernels of another processor round otherwise, and a training amplifies that: accuracies are within a point.
+[ "$seeds" -ne 3 ] || table ps/local/MEASURED.md 0.012 "$TMP/table"

@@ -32,9 +32,9 @@ took() {
 }
 declare -A took
 echo "simulated, s for 200 iterations: one worker 3 times slower | and all of them 4 times slower now and then"
-echo "| link | bsp | epsp | epsp, threads move | bsp | epsp | epsp, threads move |"
+printf '| link of a host | bsp | epsp | epsp, threads move | bsp | epsp | epsp, threads move |\n|---|---|---|---|---|---|---|\n' | tee "$TMP/table"
 for bandwidth in 1GB 100MB 50MB 30MB 20MB; do
-	row="| $bandwidth |"
+	row="| ${bandwidth/%[MG]B/ ${bandwidth: -2}}/s |"
 	for faults in always mixed; do
 		for threads in bsp 0 8; do
 			what=(--set "work.threads_max=$threads")
@@ -43,8 +43,9 @@ for bandwidth in 1GB 100MB 50MB 30MB 20MB; do
 			row+=$(awk -v t="${took[$bandwidth$faults$threads]}" 'BEGIN { printf " %.2f |", t }')
 		done
 	done
-	echo "$row"
+	echo "$row" | tee -a "$TMP/table"
 done
+table ps/work/FALCON.md 0.01 "$TMP/table"
 ratio() { awk -v a="${took[$1${2}8]}" -v b="${took[$1${2}0]}" 'BEGIN { printf "%.3f", a / b }'; }
 figure "simulated: with threads that move an iteration takes $(ratio 1GB always), $(ratio 100MB always), $(ratio 50MB always), $(ratio 30MB always) and $(ratio 20MB always) times as long, over links of 1 GB/s, 100, 50, 30 and 20 MB/s"
 must "$(ratio 30MB always) <= 0.9" "30 MB/s: time with threads that move, of that without"

@@ -4,7 +4,7 @@
 # real gradients: each row has the same data, computing times and faults, and the same rule for learning rates: the better of 0.1 and 0.2, by the median over 5 seeds. The table stands beside the
 # reductions that the paper claims. A row that does not reach the
 # target has ten times the horizon. Must: EPSP reaches it in both forms, and needs less time than bsp.
-#   ACCEPT_SEEDS=5, ACCEPT_JOBS=2
+#   ACCEPT_SEEDS=5 (the page has 5), ACCEPT_JOBS=2
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -85,15 +85,29 @@ for row in "${rows[@]}"; do
 	IFS=';' read -r name rule policy claim <<<"$row"
 	all=$(of "$name" "${best[$name]}" 4 | sort -g | paste -sd ' ')
 	# shellcheck disable=SC2016 # backticks of a table
-	awk -v t="${time[$name]}" -v e="${time[epsp, enforced]}" -v s="${time[epsp, slack]}" -v name="$name" -v rule="$rule" -v policy="$policy" -v rate="${best[$name]}" -v claim="$claim" \
-		-v acc="$(of "$name" "${best[$name]}" 5 | median)" -v all="$all" 'BEGIN { printf "%s;| %s | `%s` | `%s` | %s | %.2f | %s | %.3f | %.1f %% | %.1f %% | %s |\n", t, name, rule, policy, rate, t, all, acc, 100 * (1 - e / t), 100 * (1 - s / t), claim }' >>"$TMP/table"
+	awk -v t="${time[$name]}" -v e="${time[epsp, enforced]}" -v s="${time[epsp, slack]}" -v name="$name" -v rule="$rule" -v policy="$policy" -v rate="${best[$name]}" -v claim="$claim" -v horizon=$horizon \
+		-v acc="$(of "$name" "${best[$name]}" 5 | median)" -v all="$all" '
+		function at(x) { return x > horizon ? "never" : sprintf("%.1f", x) }
+		function less(x) { return t > horizon || name ~ /^epsp/ ? "" : sprintf("%.0f %%", 100 * (1 - x / t)) }
+		BEGIN {
+			n = split(all, seed, " ")
+			for (i = 1; i <= n; i++) each = each (i > 1 ? " " : "") at(seed[i])
+			row = sprintf("| %s | `%s` | `%s` | %s | %s | %s | %.3f | %s | %s | %s |", name, rule, policy, rate, at(t), each, acc, less(e), less(s), claim)
+			gsub(/\|  \|/, "| |", row)
+			gsub(/\|  \|/, "| |", row)
+			print t ";" row
+		}' >>"$TMP/rows"
 done
+sort -g "$TMP/rows" -o "$TMP/rows"
 echo "simulated: 8 workers, one 3 times slower, all 4 times slower now and then; $seeds seeds"
-echo "| | sync | work | lr | s to 0.80 | of each seed | accuracy after $horizon s | epsp, enforced, needs less | epsp, slack, needs less | Falcon's claim, up to |"
-echo "|---|---|---|---|---|---|---|---|---|---|"
-sort -g "$TMP/table" | cut -d';' -f2
-won=$(sort -g "$TMP/table" | head -n 1 | cut -d'|' -f2)
+{
+	echo "| | sync | work | lr | s to 0.80 | of each seed | accuracy after $horizon s | epsp, enforced, needs less by | epsp, slack, needs less by | Falcon's claim, up to [P] |"
+	echo "|---|---|---|---|---|---|---|---|---|---|"
+	cut -d';' -f2 "$TMP/rows"
+} | tee "$TMP/table"
+won=$(head -n 1 "$TMP/rows" | cut -d'|' -f2)
 figure "simulated, s to a test accuracy of 0.80:$won won; epsp ${time[epsp, enforced]} enforced and ${time[epsp, slack]} slack, bsp ${time[bsp]}, flexrr ${time[flexrr]}, sync-opt ${time[sync-opt]}, consgd ${time[consgd]}, dynsgd ${time[dynsgd]}"
 must "${time[epsp, enforced]} < $horizon" "s of epsp, enforced"
 must "${time[epsp, slack]} < $horizon" "s of epsp, slack"
 must "${time[epsp, enforced]} < ${time[bsp]}" "s of epsp, enforced, against bsp's"
+[ "$seeds" -ne 5 ] || table ps/work/FALCON.md 0.02 "$TMP/table"
