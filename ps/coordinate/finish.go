@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"fluentps/comm"
 	"fluentps/ps/core"
 	"fluentps/ps/evaluate"
 	"fluentps/ps/layout"
@@ -13,6 +14,7 @@ import (
 	"fluentps/ps/network"
 	"fluentps/ps/serve"
 	"fluentps/ps/station"
+	"fluentps/ps/timeline"
 	"fluentps/ps/train"
 	"fluentps/ps/workload"
 )
@@ -35,6 +37,7 @@ type report struct {
 	Recv   int64
 	Shared int64
 	Drift  time.Duration // of the rank's clock against rank 0's since the start
+	Clock  time.Duration // error of the rank's times against rank 0's clock
 	CPU    time.Duration // user and system time of the rank's process while it trained
 	Peak   int64         // the most memory of the rank's process at once, in bytes; 0: not known
 
@@ -66,7 +69,7 @@ type closing struct {
 func (r *Run) Finish() (Result, error) {
 	own := r.report()
 	var err error
-	if own.Drift, err = r.station.Transport.SyncClock(); err != nil {
+	if own.Drift, own.Clock, err = r.measureClock(); err != nil {
 		return Result{}, err
 	}
 	if own.Timeline, err = r.endTimeline(own.Drift); err != nil {
@@ -121,6 +124,30 @@ func (r *Run) Finish() (Result, error) {
 	}
 	r.EndDecided = true                       // a Halt sent from here on might find no receiver
 	return res, r.station.Transport.Barrier() // no rank leaves while another may still fetch from it
+}
+
+// measureClock measures the rank's clock for the last time. It takes what the clock has gained on rank 0's off the starts of the rank's
+// iterations, as if it went evenly. bound is the error that is left: that of the worse of the two measurements.
+func (r *Run) measureClock() (drift, bound time.Duration, err error) {
+	first := clockError(r.station.Transport)
+	if drift, err = r.station.Transport.SyncClock(); err != nil {
+		return 0, 0, err
+	}
+	bound = max(first, clockError(r.station.Transport))
+	if r.Worker != nil && drift != 0 {
+		clock := timeline.Clock{Drift: drift, Measured: r.station.Transport.Now()}
+		since := r.station.Began - r.station.Before
+		r.Worker.Records().Correct(func(start time.Duration) time.Duration { return clock.At(start+since) - since })
+	}
+	return drift, bound, nil
+}
+
+// clockError bounds the error of this rank's clock, as it was measured last.
+func clockError(t comm.Transport) time.Duration {
+	if c, ok := t.(comm.Clocked); ok {
+		return c.ClockError()
+	}
+	return 0
 }
 
 // evaluateAtEnd evaluates snapshots, and returns the final parameters in model order on rank 0.
@@ -285,7 +312,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		s.BytesSent += rep.Sent
 		s.BytesReceived += rep.Recv
 		s.BytesShared += rep.Shared
-		s.ClockDriftNS = max(s.ClockDriftNS, rep.Drift.Abs().Nanoseconds())
+		s.ClockDriftNS, s.ClockErrorNS = max(s.ClockDriftNS, rep.Drift.Abs().Nanoseconds()), max(s.ClockErrorNS, rep.Clock.Nanoseconds())
 		between += rep.Cross
 		if rep.Server != nil {
 			servers = append(servers, rep.Server.Spans)

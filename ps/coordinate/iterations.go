@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"fluentps/comm"
 	"fluentps/ps/layout"
 	"fluentps/ps/link"
 	"fluentps/ps/metrics"
@@ -105,11 +104,7 @@ func (r *Run) endTimeline(drift time.Duration) (*timelineReport, error) {
 	if t == nil {
 		return nil, nil
 	}
-	var bound time.Duration
-	if c, ok := r.station.Transport.(comm.Clocked); ok {
-		bound = c.ClockError()
-	}
-	t.Clock = t.Clock.Measure(drift, bound, r.station.Transport.Now())
+	t.Clock = t.Clock.Measure(drift, clockError(r.station.Transport), r.station.Transport.Now())
 	return &timelineReport{t.Clock, t.LeftOut()}, t.EndPart()
 }
 

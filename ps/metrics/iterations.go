@@ -29,7 +29,7 @@ const IterationBytes = 64
 // Iteration has the times of one iteration of one worker, and of the wait after it.
 type Iteration struct {
 	Iter     int64         // index of the iteration
-	Start    time.Duration // since training began; forward's waits for layers delay Start and count to the iteration before
+	Start    time.Duration // since training began, on rank 0's clock; forward's waits for layers delay Start and count to the iteration before
 	Compute  time.Duration // forward and backward, with the injected slowness
 	Injected time.Duration // part of Compute: the measured sleep of injected faults
 	Push     time.Duration // handing gradients to the transport, between the layers of backward
@@ -43,6 +43,10 @@ func (i *Iteration) Own() time.Duration { return max(0, i.Compute+i.Push-i.Injec
 
 // End is when the last gradient was handed to the transport, since training began.
 func (i *Iteration) End() time.Duration { return i.Start + i.Compute + i.Push }
+
+// Leaves is an instant before the last gradient began to leave. Parts of Push may lie between the layers of backward, so the last one left up
+// to Push later. What the push lets others do starts after this instant; End says less, for a process may lose its processor before it.
+func (i *Iteration) Leaves() time.Duration { return i.Start + i.Compute }
 
 // Recorder keeps the first iterations of one worker. It belongs to one goroutine at a time.
 type Recorder struct {
@@ -77,6 +81,15 @@ func (r *Recorder) Waited(blocked, pull time.Duration) {
 	}
 	last := r.blocks[len(r.blocks)-1]
 	last[len(last)-1].Blocked, last[len(last)-1].Pull = blocked, pull
+}
+
+// Correct puts the starts of all iterations on another clock. None is before training began.
+func (r *Recorder) Correct(clock func(time.Duration) time.Duration) {
+	for _, block := range r.blocks {
+		for i := range block {
+			block[i].Start = max(0, clock(block[i].Start))
+		}
+	}
 }
 
 // Len is the number of iterations kept.

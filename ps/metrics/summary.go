@@ -94,6 +94,7 @@ type Summary struct {
 	BytesSent         int64                `json:"bytes_sent"`
 	BytesReceived     int64                `json:"bytes_received"`
 	BytesShared       int64                `json:"bytes_shared"`        // parameters and gradients that a rank read in the memory of another instead of receiving them
+	ClockErrorNS      int64                `json:"clock_error_ns"`      // largest error of a rank's times against rank 0's clock, once drift is taken off; 0: one clock
 	ClockDriftNS      int64                `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
 	BytesBetween      *int64               `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
 	Wire              *Wire                `json:"wire,omitempty"`      // with ranks on several hosts whose link is known: cluster.link, or measured

@@ -2,8 +2,10 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"fluentps/ps/foreign"
@@ -37,6 +39,7 @@ type view struct {
 	RankingTitle       string
 	Figures            []figure
 	Untold             []string
+	Clocks             string // how exactly times of different hosts can be compared; "": they are of one clock
 	Tables             []*Table
 	Details            []detail
 	One                bool
@@ -87,6 +90,7 @@ func Make(runs []*Run, o Options) (*Document, error) {
 		v.Untold = append(v.Untold, "The share of the wire's limit is unknown: all ranks were on one host, or neither cluster.link nor a measurement gave the rate of the network cards.")
 	}
 	v.Figures = d.draw(charts)
+	v.Clocks = slices.MaxFunc(runs, func(a, b *Run) int { return cmp.Compare(a.clockError(), b.clockError()) }).clockWords()
 	for _, r := range runs {
 		v.Simulated = v.Simulated || r.Simulated()
 		if len(r.Damage) > 0 {

@@ -88,19 +88,22 @@ func TestAPushMayLandBeforeItsEnd(t *testing.T) {
 	}
 }
 
-func TestLead(t *testing.T) {
-	r := &Run{Iterations: [][]metrics.Iteration{
-		{{Iter: 0, Compute: 10 * ms}, {Iter: 1, Start: 10 * ms, Compute: 10 * ms}, {Iter: 2, Start: 20 * ms, Compute: 10 * ms}},
-		{{Iter: 0, Compute: 15 * ms}, {Iter: 1, Start: 15 * ms, Compute: 50 * ms}},
-	}}
-	c := clocksOf(r)
-	for i, want := range []float64{0, 1, 1} {
-		if got := c.lead(&r.Iterations[0][i]); got != want {
-			t.Errorf("iteration %d: %v, want %v", i, got, want)
+// The page says how exactly the clocks of its hosts are known, if they are not one clock.
+func TestThePageSaysTheErrorOfItsClocks(t *testing.T) {
+	r := made("a", "ssp", 1, 1, 0.5)
+	text := func() string {
+		d, err := Make([]*Run{r}, Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
+		return string(d.Page)
 	}
-	if got := c.lead(&r.Iterations[1][1]); got != 0 {
-		t.Errorf("the slowest leads by %v", got)
+	const words = "The clocks of the hosts are known within 1.50 ms"
+	if r.Summary.ClockErrorNS = 0; strings.Contains(text(), "The clocks of the hosts") {
+		t.Error("the page speaks of the clocks of a single host")
+	}
+	if r.Summary.ClockErrorNS = 1_500_000; strings.Count(text(), words) != 2 { // in the figure, and in how to read it
+		t.Errorf("the page says %d times %q, want 2", strings.Count(text(), words), words)
 	}
 }
 

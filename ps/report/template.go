@@ -92,7 +92,7 @@ const body = `<body>
 <ul>
 <li>Wall time counts from the start of the run, setup included. Time to target is the time of the first snapshot whose evaluation reached the target.</li>
 <li>A step is an iteration of the run: one push of every worker. With local steps it is one exchange, and holds many steps of a worker.</li>
-<li>Staleness is the version at commit minus the version at pull. Lead is how many iterations a worker is ahead of the slowest.</li>
+<li>Staleness is the version at commit minus the version at pull. Lead is how many iterations a worker is ahead of the slowest when it starts one, by the times at which gradients began to leave.{{.Clocks}}</li>
 <li>Blocked time by cause is reconstructed from the times of iterations: a blocked worker waited for the worker whose push landed last before it went on, and for servers and wire after that. Where schemes delayed no pull, nobody waited for another worker.</li>
 <li>± is the sample deviation over seeds. Two runs are called level if their difference is within their deviations, or 3 %; a run without other seeds is taken to vary as those with several do.</li>
 <li>The wire's limit is the least time in which the slowest network card carries the bytes of an iteration.</li>

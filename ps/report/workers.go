@@ -3,10 +3,8 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"fluentps/ps/metrics"
@@ -88,46 +86,34 @@ func chosen(n int, value func(int) float64) (workers []int) {
 	return workers
 }
 
-// clocks says for each time which iterations all workers had completed.
-type clocks struct {
-	iters []int64         // that occurred, in order
-	done  []time.Duration // when the last worker had completed iters[i] and all before
+// clockError bounds the error of the times of each worker, against one clock; 0 also if it is not known.
+func (r *Run) clockError() time.Duration {
+	if r.Summary == nil {
+		return 0
+	}
+	return min(max(0, time.Duration(r.Summary.ClockErrorNS)), time.Hour)
 }
 
-func clocksOf(r *Run) (c clocks) {
-	last := map[int64]time.Duration{}
-	for _, all := range r.Iterations {
-		for i := range all {
-			last[all[i].Iter] = max(last[all[i].Iter], all[i].End())
-		}
+// clockWords say what the error of the clocks does to a figure of leads; "" if there is none.
+func (r *Run) clockWords() string {
+	bound := r.clockError()
+	if bound == 0 {
+		return ""
 	}
-	c.iters = slices.Sorted(maps.Keys(last))
-	at := time.Duration(0)
-	for _, i := range c.iters {
-		at = max(at, last[i])
-		c.done = append(c.done, at)
-	}
-	return c
-}
-
-// lead is how many iterations a worker that starts iter is ahead of the slowest.
-func (c *clocks) lead(it *metrics.Iteration) float64 {
-	mine, _ := slices.BinarySearch(c.iters, it.Iter)
-	slowest := sort.Search(len(c.done), func(k int) bool { return c.done[k] > it.Start })
-	return float64(max(0, mine-slowest))
+	return fmt.Sprintf(" The clocks of the hosts are known within %s ms; what happened within that error counts as completed.", short(1e3*bound.Seconds()))
 }
 
 // leads shows the lead of each worker over time.
 func leads(r *Run, id string) scene {
 	c := &plot.XY{ID: id + "lead", Title: "Lead of each worker", XLabel: "seconds since training began", YLabel: "iterations ahead of the slowest", ZeroY: true,
-		Desc: "For each worker, at the start of each iteration, how many iterations it was ahead of the slowest worker; in long runs the mean over stretches of time."}
-	clock := clocksOf(r)
+		Desc: "For each worker, at the start of each iteration, how many iterations it was ahead of the slowest worker; in long runs the mean over stretches of time." + r.clockWords()}
+	leads := metrics.LeadsOf(r.Iterations, r.clockError())
 	mean := make([]float64, len(r.Iterations))
 	lines := make([]plot.Line, len(r.Iterations))
 	for w, all := range r.Iterations {
 		lines[w] = plot.Line{Label: fmt.Sprintf("w%d", w), Style: w, Thin: true}
 		for i := range all {
-			lead := clock.lead(&all[i])
+			lead := float64(leads.Of(&all[i]))
 			mean[w] += lead / float64(len(all))
 			lines[w].Points = append(lines[w].Points, plot.Point{X: all[i].Start.Seconds(), Y: lead})
 		}
@@ -166,17 +152,17 @@ func largestLeads(groups []*Group) scene {
 		Desc: "For each run, how many iterations its fastest worker was ahead of its slowest, over time."}
 	for i, g := range groups {
 		r := g.Runs[0]
-		clock := clocksOf(r)
-		if len(clock.done) == 0 {
+		leads := metrics.LeadsOf(r.Iterations, r.clockError())
+		end := leads.End().Seconds()
+		if end == 0 {
 			continue
 		}
-		end := clock.done[len(clock.done)-1].Seconds()
 		most := [leadBuckets]float64{}
 		seen := [leadBuckets]bool{}
 		for _, all := range r.Iterations {
 			for k := range all {
 				if b := int(all[k].Start.Seconds() / end * leadBuckets); b >= 0 && b < leadBuckets {
-					most[b], seen[b] = math.Max(most[b], clock.lead(&all[k])), true
+					most[b], seen[b] = math.Max(most[b], float64(leads.Of(&all[k]))), true
 				}
 			}
 		}

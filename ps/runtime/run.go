@@ -75,11 +75,9 @@ func (r *rank) setupAndTrain() (Result, error) {
 	}
 	r.bind()
 	r.unitLog()
-	if err := r.station.Transport.Barrier(); err != nil {
+	if err := r.begin(); err != nil {
 		return Result{}, err
 	}
-	r.run.SetupEnd = time.Now()
-	r.station.Began, r.run.CPUStart = r.station.Transport.Now(), coordinate.ProcessCPU()
 	stop := make(chan struct{})
 	defer close(stop)
 	go r.watch(stop)
@@ -89,6 +87,22 @@ func (r *rank) setupAndTrain() (Result, error) {
 	}
 	res, err := r.run.Finish()
 	return res, err
+}
+
+// begin returns when all ranks are ready. They have one zero of training, rank 0's: each would take its own later, as soon as it gets a
+// processor again, and what it computes would seem to be earlier than it was. They have it before the first of them trains, for its
+// messages are timed.
+func (r *rank) begin() error {
+	began := r.station.Transport.Now()
+	if err := link.Spread(r.station.Net, &began); err != nil {
+		return err
+	}
+	r.station.Began = began
+	if err := r.station.Transport.Barrier(); err != nil {
+		return err
+	}
+	r.run.SetupEnd, r.run.CPUStart = time.Now(), coordinate.ProcessCPU()
+	return nil
 }
 
 // bind keeps the driving thread on one core, if the configuration asks for it and it helps.

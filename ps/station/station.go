@@ -54,7 +54,7 @@ type Station struct {
 
 	Saving Saving
 
-	Began  time.Duration // when training began, on the transport's clock; 0: not yet
+	Began  time.Duration // when training began, on rank 0's clock, so one instant for all ranks; 0: not yet
 	Before time.Duration // training time of the earlier parts of the run
 }
 

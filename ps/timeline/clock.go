@@ -38,8 +38,8 @@ func (c *Clock) Align(iteration time.Duration) {
 	}
 }
 
-// at is a time of the rank on rank 0's clock.
-func (c *Clock) at(t time.Duration) time.Duration {
+// At is a time of the rank on rank 0's clock.
+func (c *Clock) At(t time.Duration) time.Duration {
 	if c.Measured <= c.Began || c.Drift == 0 {
 		return t
 	}

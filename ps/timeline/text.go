@@ -124,7 +124,7 @@ func (w *writer) line(b []byte, e *span) []byte {
 	}
 	b = append(append(append(b, `","cat":"`...), kind.category...), '"')
 	b = w.place(b, e.stream, e.from)
-	b = appendMicros(append(b, `,"dur":`...), w.about.Clock.at(e.till)-w.about.Clock.at(e.from))
+	b = appendMicros(append(b, `,"dur":`...), w.about.Clock.At(e.till)-w.about.Clock.At(e.from))
 	b = strconv.AppendInt(append(b, `,"args":{"iteration":`...), e.iter, 10)
 	if e.worker >= 0 && kind.of == 's' {
 		b = strconv.AppendInt(append(b, `,"worker":`...), int64(e.worker), 10)
@@ -140,7 +140,7 @@ func (w *writer) line(b []byte, e *span) []byte {
 func (w *writer) place(b []byte, stream int16, at time.Duration) []byte {
 	b = strconv.AppendInt(append(b, `,"pid":`...), int64(w.r.Me), 10)
 	b = strconv.AppendInt(append(b, `,"tid":`...), int64(stream), 10)
-	return appendMicros(append(b, `,"ts":`...), w.about.Clock.at(at))
+	return appendMicros(append(b, `,"ts":`...), w.about.Clock.At(at))
 }
 
 // arrow appends the event of an arrow: its start at a push, its way through a fold and a reply, its end at a pull.

@@ -346,8 +346,8 @@ func TestDriftIsCorrected(t *testing.T) {
 		c := Clock{Error: first}.Measure(drift+off-offEnd, second, reads(end))
 		for range 5 {
 			at := draw("at", end)
-			if wrong := (c.at(reads(at)) - at).Abs(); wrong > c.Error+first+second+2 {
-				t.Fatalf("%v is corrected to %v, with an error of %v", at, c.at(reads(at)), c.Error)
+			if wrong := (c.At(reads(at)) - at).Abs(); wrong > c.Error+first+second+2 {
+				t.Fatalf("%v is corrected to %v, with an error of %v", at, c.At(reads(at)), c.Error)
 			}
 		}
 	})

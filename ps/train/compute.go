@@ -50,8 +50,9 @@ type iteration struct {
 
 // timing is how long the parts of an iteration took, as measured by the rank that computes.
 type timing struct {
-	start, end time.Duration
+	start, end time.Duration // end: handed, or when computing ended if nothing was handed over
 	waited     time.Duration // for parameters
+	handed     time.Duration // when the last layer that has pieces had been handed over; 0: none was
 	pushing    time.Duration // handing gradients over, and waiting until they may be overwritten
 	forward    time.Duration // until forward ended the last time, without waits
 	late       time.Duration // injected slowness before the iteration, after the update
@@ -119,7 +120,7 @@ func (w *Side) compute(task core.Task) {
 	} else if !it.computeBatch(task.Iter) {
 		return
 	}
-	it.timing.end = t.Now()
+	it.timing.conclude(t.Now())
 	computing := it.timing.end - it.timing.start - it.timing.waited - it.timing.pushing
 	injected := it.timing.late + it.timing.slept + it.timing.paused
 	it.settleSlowness(computing - injected)
@@ -129,6 +130,21 @@ func (w *Side) compute(task core.Task) {
 		it.rec.Samples = 0 // they count in the task that computed them
 	}
 	w.site.onDriver(it.done, false)
+}
+
+// conclude sets the end, at a time after it. All but pushing is then before the last layer was handed over, so before any answer to it. A
+// clock that is read later may be late by any time, for whoever reads it may lose the processor.
+func (t *timing) conclude(now time.Duration) {
+	if t.end = t.handed; t.end == 0 {
+		t.end = now
+	}
+}
+
+// handedOver counts a layer that was handed over, from then to now.
+func (t *timing) handedOver(from, now time.Duration, pieces int) {
+	if t.pushing += now - from; pieces > 0 {
+		t.handed = now
+	}
 }
 
 // slowAt returns the iteration that selects the faults: the worker's own one, even while it computes ranges of another
@@ -251,7 +267,7 @@ func (it *iteration) ready(layer int) {
 	w.exchange.Prepare(layer, it.rec.Iter)
 	from := w.station.Transport.Now()
 	w.site.onDriver(it.handOver[layer], true)
-	it.timing.pushing += w.station.Transport.Now() - from
+	it.timing.handedOver(from, w.station.Transport.Now(), len(w.pieces[layer]))
 	it.awaitWritable(layer - 1)
 	w.o.Timeline.HandedOver(layer)
 }

@@ -2,7 +2,6 @@ package train
 
 import (
 	"math"
-	"time"
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
@@ -115,23 +114,27 @@ func (h *hostSteps) step(it *iteration, sum *timing) {
 // compute is a step of the team in a member.
 func (h *hostSteps) compute(it *iteration, t core.Task) {
 	w := h.w
-	start := w.station.Transport.Now()
 	var sum timing
 	p := h.round(it, t.Iter, &sum)
 	it.header = wire.Header{Samples: p.Samples, Correct: p.Correct, Loss: p.Loss}
 	w.site.onDriver(it.forwarded, false)
+	it.timing = timing{}
 	for layer := len(w.pieces) - 1; layer >= 0; layer-- {
+		from := w.station.Transport.Now()
 		w.site.onDriver(it.handOver[layer], true)
+		it.timing.handedOver(from, w.station.Transport.Now(), len(w.pieces[layer]))
 	}
-	it.finishRound(t.Iter, start, &sum, p.Samples)
+	sum.pushing += it.timing.pushing
+	it.finishRound(t.Iter, &sum, p.Samples)
 	w.site.onDriver(it.done, false)
 }
 
-// finishRound makes the record of an iteration of several steps.
-func (it *iteration) finishRound(iter int64, start time.Duration, sum *timing, samples int64) {
+// finishRound makes the record of an iteration of several steps. Its waits delay the start, as those of one step do.
+func (it *iteration) finishRound(iter int64, sum *timing, samples int64) {
 	st := it.w.station
-	it.isOwn, it.timing.end = true, st.Transport.Now()
-	it.rec = metrics.Iteration{Iter: iter, Start: start - st.Began + st.Before, Compute: sum.forward, Injected: sum.late + sum.slept + sum.paused, Push: sum.pushing, Samples: int(samples)}
+	it.isOwn = true
+	it.timing.conclude(st.Transport.Now())
+	it.rec = metrics.Iteration{Iter: iter, Start: it.timing.end - sum.pushing - sum.forward - st.Began + st.Before, Compute: sum.forward, Injected: sum.late + sum.slept + sum.paused, Push: sum.pushing, Samples: int(samples)}
 }
 
 // teamStep takes a step of the worker's team, whose leader this rank is. pushed and ok are as those of step.

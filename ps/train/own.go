@@ -2,7 +2,6 @@ package train
 
 import (
 	"fmt"
-	"time"
 
 	"fluentps/comm"
 	"fluentps/comm/wire"
@@ -151,10 +150,8 @@ func (o *ownSteps) isActive() bool { return o != nil && o.active }
 // round takes steps and pushes, and returns when an exchange was pushed, or training has ended, or the run has failed.
 func (o *ownSteps) round(it *iteration) {
 	w := o.w
-	t := w.station.Transport
 	it.allReadable, it.allWritable, o.takes, o.isGranted, o.ended = false, false, false, false, false
 	var sum timing
-	start := t.Now()
 	stop := func() { w.site.onDriver(func() { o.active = false }, false) }
 	for {
 		if !o.isGranted {
@@ -181,7 +178,7 @@ func (o *ownSteps) round(it *iteration) {
 				return
 			}
 			if pushed {
-				o.finish(it, start, &sum, o.own.Pushed(o.exchange))
+				o.finish(it, &sum, o.own.Pushed(o.exchange))
 				return
 			}
 		case steps.Vote:
@@ -190,7 +187,7 @@ func (o *ownSteps) round(it *iteration) {
 				return
 			}
 		case steps.Push:
-			o.finish(it, start, &sum, o.push(it, &sum))
+			o.finish(it, &sum, o.push(it, &sum))
 			return
 		}
 	}
@@ -324,7 +321,7 @@ func (w *Side) sleepLate(it *iteration, index int64) {
 // stepped adds the times of a step to those of its round.
 func (w *Side) stepped(it *iteration, index int64, sum *timing) {
 	s := &it.timing
-	s.end = w.station.Transport.Now()
+	s.conclude(w.station.Transport.Now())
 	computing := s.end - s.start - s.waited - s.pushing
 	injected := s.late + s.slept + s.paused
 	w.slow.finished(index, s.forward, computing-injected, s.slept)
@@ -379,14 +376,14 @@ func (o *ownSteps) handOver(it *iteration, layer int) {
 	w := o.w
 	from := w.station.Transport.Now()
 	w.site.onDriver(it.handOver[layer], true)
-	it.timing.pushing += w.station.Transport.Now() - from
+	it.timing.handedOver(from, w.station.Transport.Now(), len(w.pieces[layer]))
 }
 
 // finish ends a round whose push was made.
-func (o *ownSteps) finish(it *iteration, start time.Duration, sum *timing, samples int64) {
+func (o *ownSteps) finish(it *iteration, sum *timing, samples int64) {
 	if h := o.w.deltas.host; h != nil { // the others of the team count their own
 		samples, h.taken = h.taken, 0
 	}
-	it.finishRound(o.exchange, start, sum, samples)
+	it.finishRound(o.exchange, sum, samples)
 	o.w.site.onDriver(func() { o.goOn(it) }, false)
 }
