@@ -120,7 +120,7 @@ gpu-test-bins: ## build/gpu/: tests and program to carry to a machine with a GPU
 	@tests/with-cuda.sh go test -c -vet=off -tags cuda -o build/gpu/program.test ./verbs
 	@tests/with-cuda.sh go build -tags cuda -ldflags "$(LDFLAGS)" -o build/gpu/fluentps ./cmd/fluentps
 	@tests/with-cuda.sh go build -tags "cuda blas" -o build/gpu/check ./kernels/gpucheck/check
-	@cp kernels/gpu-check tests/bench/torchbench.py build/gpu/
+	@cp kernels/gpu-check tests/bench/torchbench.py tests/bench/torchpeer.py build/gpu/
 	@echo "built build/gpu: copy it, and there run ./gpu-check"
 
 clean: ## remove bin/ and build/ (runs/ and sweeps/ are yours)

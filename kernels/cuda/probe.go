@@ -91,15 +91,30 @@ func Functions() (linked int, missing []string, err error) {
 // Before them, busy launches work during which the host queues them, so that the time is the GPU's and not that of the launches. queued is
 // false if the GPU was done with that work too early.
 func Timed(d kernels.Device, busy, run func() error) (ms float64, queued bool, err error) {
-	dev := d.(*device)
-	if err := dev.enter(); err != nil {
+	between, queued, err := Intervals(d, 1, busy, func(mark func() error) error {
+		if err := run(); err != nil {
+			return err
+		}
+		return mark()
+	})
+	if err != nil {
 		return 0, false, err
 	}
+	return between[0], queued, nil
+}
+
+// Intervals is Timed with several events: it returns the milliseconds from the begin of run to its first mark, from that to the next one, and so on.
+// run makes at most marksMax marks.
+func Intervals(d kernels.Device, marksMax int, busy func() error, run func(mark func() error) error) (ms []float64, queued bool, err error) {
+	dev := d.(*device)
+	if err := dev.enter(); err != nil {
+		return nil, false, err
+	}
 	defer dev.leave()
-	var events [2]cu.Event
+	events := make([]cu.Event, marksMax+1)
 	for i := range events {
 		if events[i], err = cu.MakeEvent(cu.DefaultEvent); err != nil {
-			return 0, false, dev.fail(err, "make an event")
+			return nil, false, dev.fail(err, "make an event")
 		}
 		defer func() {
 			if destroyed := cu.DestroyEvent(&events[i]); err == nil && destroyed != nil {
@@ -107,15 +122,25 @@ func Timed(d kernels.Device, busy, run func() error) (ms float64, queued bool, e
 			}
 		}()
 	}
-	steps := []func() error{busy, func() error { return events[0].Record(dev.compute) }, run, func() error { return events[1].Record(dev.compute) }}
-	for _, step := range steps {
+	marks := 0
+	mark := func() error {
+		if marks > marksMax {
+			return fmt.Errorf("cuda: more than %d marks", marksMax)
+		}
+		marks++
+		return events[marks-1].Record(dev.compute)
+	}
+	for _, step := range []func() error{busy, mark, func() error { return run(mark) }} {
 		if err = step(); err != nil {
-			return 0, false, dev.fail(err, "time launches")
+			return nil, false, dev.fail(err, "time launches")
 		}
 	}
 	queued = codeOf(events[0].Query()) == notReady
-	if err = events[1].Synchronize(); err == nil {
-		ms, err = events[0].Elapsed(events[1])
+	err = events[marks-1].Synchronize()
+	for i := 1; i < marks && err == nil; i++ {
+		var between float64
+		between, err = events[i-1].Elapsed(events[i])
+		ms = append(ms, between)
 	}
 	return ms, queued, dev.fail(err, "time launches")
 }

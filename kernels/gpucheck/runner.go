@@ -14,6 +14,8 @@ type Check struct {
 	// Budget is how long the check may take. A check with budget 0 takes an equal share of the time that is left when it starts,
 	// with the checks behind it.
 	Budget time.Duration
+	// Elastic: beyond its budget, the check may take what the checks before it have left over of theirs.
+	Elastic bool
 	// Size says at what size the check works.
 	Size func(Sizes) string
 	// Run is the check, in the process of its own. It sends at least one row. An error is a row that fails.
@@ -55,7 +57,7 @@ func (r *Runner) Run() int {
 			r.print(Row{Name: c.Name, Size: c.Size(r.sizes()), Outcome: Skipped, Text: "the row \"" + closed + "\" says why"})
 			continue
 		}
-		if failed, stopped := r.check(c, len(r.Checks)-i); failed && c.Gate || stopped {
+		if failed, stopped := r.check(c, r.Checks[i+1:]); failed && c.Gate || stopped {
 			closed = c.Name
 		}
 	}
@@ -74,13 +76,29 @@ func (r *Runner) sizes() Sizes {
 	return Card
 }
 
-// check runs one check, the first of so many that are left. It says whether it failed, and whether no other may run.
-func (r *Runner) check(c Check, more int) (failed, stopped bool) {
-	left := r.Limit - r.Reserve - r.Now().Sub(r.began)
-	budget := min(c.Budget, left)
+// shareMin is what an elastic check leaves of the time for each check behind it that has no budget of its own.
+const shareMin = 30 * time.Second
+
+// budget is how long a check may take: of the time that is left, and with these checks behind it.
+func (c Check) budget(left time.Duration, behind []Check) time.Duration {
 	if c.Budget == 0 {
-		budget = left / time.Duration(more)
+		return left / time.Duration(len(behind)+1)
 	}
+	rest := left
+	for _, other := range behind {
+		if rest -= other.Budget; other.Budget == 0 {
+			rest -= shareMin
+		}
+	}
+	if !c.Elastic {
+		rest = 0
+	}
+	return min(max(c.Budget, rest), left)
+}
+
+// check runs one check. It says whether it failed, and whether no other may run.
+func (r *Runner) check(c Check, behind []Check) (failed, stopped bool) {
+	budget := c.budget(r.Limit-r.Reserve-r.Now().Sub(r.began), behind)
 	if budget <= 0 {
 		r.print(Row{Name: c.Name, Size: c.Size(r.sizes()), Outcome: Over, Text: fmt.Sprintf("no time left of %v", r.Limit)})
 		return true, false

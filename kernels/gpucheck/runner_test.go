@@ -21,6 +21,8 @@ type drawn struct {
 	stderr string
 	gate   bool
 	signal os.Signal
+
+	elastic bool
 }
 
 // play runs drawn checks on a clock of its own. It returns the table, the other text, the exit code and the time that all took.
@@ -31,7 +33,7 @@ func play(limit time.Duration, checks []drawn) (table, text string, code int, to
 	by := map[string]drawn{}
 	for _, d := range checks {
 		by[d.name] = d
-		r.Checks = append(r.Checks, Check{Name: d.name, Budget: d.budget, Gate: d.gate, Size: func(s Sizes) string { return fmt.Sprint("batch ", s.Batch) }})
+		r.Checks = append(r.Checks, Check{Name: d.name, Budget: d.budget, Elastic: d.elastic, Gate: d.gate, Size: func(s Sizes) string { return fmt.Sprint("batch ", s.Batch) }})
 	}
 	r.Start = func(c Check, _ Sizes, budget time.Duration, emit func(Row)) Ending {
 		d := by[c.Name]
@@ -127,7 +129,7 @@ func TestTheWholeBudgetIsKept(t *testing.T) {
 		total := time.Duration(0)
 		for i := range rapid.IntRange(1, 30).Draw(t, "checks") {
 			d := drawn{name: fmt.Sprintf("check %d.", i), budget: time.Duration(rapid.IntRange(0, 60).Draw(t, "budget")) * second,
-				takes: time.Duration(rapid.IntRange(0, 90000).Draw(t, "takes")) * time.Millisecond}
+				takes: time.Duration(rapid.IntRange(0, 90000).Draw(t, "takes")) * time.Millisecond, elastic: rapid.Bool().Draw(t, "elastic")}
 			d.rows = []Row{{Name: d.name, Size: "-", Outcome: OK}}
 			total += d.budget
 			checks = append(checks, d)
@@ -143,11 +145,34 @@ func TestTheWholeBudgetIsKept(t *testing.T) {
 				t.Fatalf("no row of %s in its place:\n%s", d.name, table)
 			}
 			at += next
-			if ended := strings.Contains(table, "\n| "+d.name+" | batch 128 | **over"); ended != (d.takes > d.budget) && d.budget > 0 && total <= limit && !sharesTime(checks) {
+			ended, longer := strings.Contains(table, "\n| "+d.name+" | batch 128 | **over"), d.takes > d.budget
+			if (ended && !longer || !ended && longer && !d.elastic) && d.budget > 0 && total <= limit && !sharesTime(checks) {
 				t.Fatalf("%s takes %v of %v, ended: %t\n%s", d.name, d.takes, d.budget, ended, table)
 			}
 		}
 	})
+}
+
+// An elastic check takes what those before it have left over, and leaves those behind it their budgets, and shareMin where there is none.
+func TestAnElasticCheckTakesWhatIsLeft(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		last  string // its outcome
+	}{{130 * second, "ok"}, {131 * second, "**over budget**: ended after 2m10s"}} {
+		table, _, _, _ := play(200*second, []drawn{
+			{name: "quick", budget: 60 * second, takes: 10 * second, rows: []Row{{Name: "quick", Size: "7", Outcome: OK}}},
+			{name: "elastic", budget: 20 * second, takes: c.takes, elastic: true},
+			{name: "behind", budget: 30 * second, takes: 30 * second, rows: []Row{{Name: "behind", Size: "7", Outcome: OK}}},
+			{name: "share", takes: 30 * second, rows: []Row{{Name: "share", Size: "7", Outcome: OK}}},
+		})
+		want := c.last
+		if want == "ok" {
+			want = "**FAIL**: it ended without an outcome"
+		}
+		if !strings.Contains(table, "\n| elastic | batch 128 | "+want+" |") || strings.Count(table, "| 7 | ok |") != 3 {
+			t.Errorf("an elastic check that takes %v must be %q, and the others ok:\n%s", c.takes, want, table)
+		}
+	}
 }
 
 // sharesTime says whether a check takes a share of what is left.

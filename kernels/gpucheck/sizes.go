@@ -28,6 +28,13 @@ type Sizes struct {
 	StepModels []string      // whose steps are timed
 	StepTime   time.Duration // of one figure
 
+	PeerModels  []string      // whose steps are compared with PyTorch's, the most valuable ones first
+	TraceModel  string        // of these, the one whose kernels are listed
+	CaseTime    time.Duration // after which a case of PyTorch is ended: a model in one class of precision
+	CompileTime time.Duration // the same with torch.compile
+	ConvsMax    int           // of the convolutions that cuDNN computes, too
+	Workspace   int           // bytes that its algorithms may take
+
 	Timed    int            // launches between two events
 	BusySide int            // of the product that keeps the GPU busy while these are queued
 	Products []kernel.Sizes // that our kernels and cuBLAS compute
@@ -44,6 +51,8 @@ var (
 		LongMin: 1<<29 + 4099, LongPiece: 1 << 20, LongImages: 1<<15 + 1, // 2^29 elements are 2^31 bytes
 		Net: "resnet20", Steps: 100, Last: 20,
 		StepModels: []string{"mlp", "lenet", "resnet20", "resnet56"}, StepTime: 500 * time.Millisecond,
+		PeerModels: []string{"resnet20", "lenet", "mlp", "resnet56"}, TraceModel: "resnet20",
+		CaseTime: 20 * time.Second, CompileTime: 150 * time.Second, ConvsMax: 99, Workspace: 256 << 20,
 		Timed: 100, BusySide: 4096,
 		Products: []kernel.Sizes{{128, 256, 784}, {128, 128, 10}, {2048, 2048, 2048}, {4096, 4096, 4096}},
 		Pinned:   256 << 20, SharedSteps: 50,
@@ -55,6 +64,7 @@ var (
 		LongMin: 1<<14 + 4099, LongPiece: 1 << 10, LongImages: 2,
 		Net: "lenet", Steps: 3, Last: 2,
 		StepModels: []string{"mlp"}, StepTime: 0,
+		PeerModels: []string{"mlp"}, TraceModel: "mlp", CaseTime: 2 * time.Second, CompileTime: 2 * time.Second, ConvsMax: 2, Workspace: 1 << 20,
 		Timed: 2, BusySide: 32,
 		Products: []kernel.Sizes{{16, 16, 20}},
 		Pinned:   1 << 20, SharedSteps: 2,

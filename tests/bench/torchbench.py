@@ -1,5 +1,5 @@
-"""Training throughput of PyTorch: on the CPU, one thread a process, for tests/accept/speed/kernels-against-pytorch.sh; on a GPU for
-kernels/gpu-check.
+"""Training throughput of PyTorch on the CPU, one thread a process, for tests/accept/speed/kernels-against-pytorch.sh. torchpeer.py, which is for
+GPUs, takes the models from here.
 
 A step is zero_grad, forward, cross-entropy, backward and SGD with momentum 0.9, on float32 data that are in memory.
 Each line of output is: model, batch, samples per second.
@@ -7,14 +7,12 @@ Each line of output is: model, batch, samples per second.
   torchbench.py MODEL,BATCH...                one process; several cases, one line each; samples per CPU second
   torchbench.py --ddp 2 MODEL,BATCH...        as many processes, DistributedDataParallel over gloo; BATCH of one process,
                                               samples per second of all
-  torchbench.py --device cuda [--tf32] ...    on a GPU, samples per second; in float32, or with factors rounded to TF32
 """
 
 import argparse
 import os
 import socket
 import statistics
-import sys
 import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded
@@ -80,39 +78,33 @@ MODELS = {
 
 
 class Training:
-    def __init__(self, name, batch, world, device):
+    def __init__(self, name, batch, world):
         make, shape = MODELS[name]
         torch.manual_seed(7)
-        self.model = make().to(device)
+        self.model = make()
         if world > 1:
             self.model = nn.parallel.DistributedDataParallel(self.model)
-        self.batch, self.world, self.device = batch, world, device
-        self.x = torch.randn(batch, *shape).to(device)
-        self.y = torch.randint(0, 10, (batch,)).to(device)
+        self.batch, self.world = batch, world
+        self.x = torch.randn(batch, *shape)
+        self.y = torch.randint(0, 10, (batch,))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
 
     def steps(self, count):
-        """Runs so many steps and returns the seconds that they took: of the slowest process; of one alone on the CPU its
+        """Runs so many steps and returns the seconds that they took: of the slowest process; of one alone its
         own CPU seconds, in which no other program has the core."""
-        clock = time.process_time if self.world == 1 and self.device == "cpu" else time.perf_counter
+        clock = time.process_time if self.world == 1 else time.perf_counter
         if self.world > 1:
             torch.distributed.barrier()
-        self.wait()
         start = clock()
         for _ in range(count):
             self.optimizer.zero_grad()
             loss = functional.cross_entropy(self.model(self.x), self.y)
             loss.backward()
             self.optimizer.step()
-        self.wait()
         took = torch.tensor(clock() - start)
         if self.world > 1:
             torch.distributed.all_reduce(took, torch.distributed.ReduceOp.MAX)
         return took.item()
-
-    def wait(self):
-        if self.device == "cuda":
-            torch.cuda.synchronize()
 
     def samples_per_s(self, seconds, repetitions):
         """The median over repetitions of at least so many seconds each."""
@@ -126,13 +118,12 @@ class Training:
 
 def run(rank, options):
     torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     if options.ddp > 1:
         store = f"tcp://127.0.0.1:{options.port}"
         torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=options.ddp)
     for case in options.cases:
         name, batch = case.split(",")
-        rate = Training(name, int(batch), options.ddp, options.device).samples_per_s(options.seconds, options.repetitions)
+        rate = Training(name, int(batch), options.ddp).samples_per_s(options.seconds, options.repetitions)
         if rank == 0:
             print(name, batch, f"{rate:.1f}", flush=True)
     if options.ddp > 1:
@@ -143,14 +134,9 @@ def main():
     parser = argparse.ArgumentParser(description="Training throughput of PyTorch")
     parser.add_argument("cases", nargs="+", metavar="MODEL,BATCH", help="models: " + " ".join(MODELS))
     parser.add_argument("--ddp", type=int, default=1, help="processes (1)")
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what computes (cpu)")
-    parser.add_argument("--tf32", action="store_true", help="on a GPU: round the factors of products to 10 bits")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a repetition, at least about (0.5)")
     parser.add_argument("--repetitions", type=int, default=5, help="whose median counts (5)")
     options = parser.parse_args()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        print("PyTorch does not see a GPU", file=sys.stderr)
-        sys.exit(3)  # which gpu-check knows
     if options.ddp > 1:
         with socket.socket() as free:  # a port where the processes can meet
             free.bind(("127.0.0.1", 0))

@@ -3,18 +3,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	_ "embed" // mpi/aware.c
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -33,7 +30,7 @@ func isUnusable(err error) bool {
 // pythonFolders prints the folders in which Python looks for packages.
 const pythonFolders = "import sys; print('\\n'.join(sys.path))"
 
-// withLibraries returns the environment in which checks find cuBLAS: also the one that came with PyTorch or a toolkit.
+// withLibraries returns the environment in which checks find cuBLAS and cuDNN: also those that came with PyTorch or a toolkit.
 func withLibraries() []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -49,10 +46,12 @@ func withLibraries() []string {
 		found = append(found, given)
 	}
 	for _, place := range places {
-		files, _ := filepath.Glob(filepath.Join(place, "libcublas.so.1[123]")) // the pattern is well formed
-		for _, file := range files {
-			if folder := filepath.Dir(file); !slices.Contains(found, folder) {
-				found = append(found, folder)
+		for _, library := range []string{"libcublas.so.1[123]", "libcudnn.so.[89]"} {
+			files, _ := filepath.Glob(filepath.Join(place, library)) // the pattern is well formed
+			for _, file := range files {
+				if folder := filepath.Dir(file); !slices.Contains(found, folder) {
+					found = append(found, folder)
+				}
 			}
 		}
 	}
@@ -87,76 +86,6 @@ func tests(program string, names ...string) func(*gpucheck.Report) error {
 		r.Fail(r.Name, size, "%v", err)
 		return nil
 	}
-}
-
-// torchVersion prints the version of PyTorch without loading it, which may take long.
-const torchVersion = "import importlib.metadata; print(importlib.metadata.version('torch'))"
-
-// torchBlind is the exit code of torchbench.py if PyTorch does not see the GPU.
-const torchBlind = 3
-
-// torch compares steps with PyTorch's: a resident batch, and the optimizer in both. A row for each model.
-func torch(r *gpucheck.Report, tf32 bool) error {
-	said, err := exec.Command("python3", "-c", torchVersion).Output()
-	if err != nil {
-		r.Skip(r.Name, modelsOf(r.Sizes), "PyTorch is missing: %v", failure(err, nil))
-		return nil
-	}
-	version := strings.TrimSpace(string(said))
-	bench, err := beside("torchbench.py")
-	if err != nil {
-		return err
-	}
-	args := []string{bench, "--device", "cuda", "--seconds", "0.3", "--repetitions", "3"}
-	options := cuda.Options{Gemm: cuda.Auto}
-	if tf32 {
-		args, options.Math = append(args, "--tf32"), cuda.TF32
-	}
-	for _, model := range r.Sizes.StepModels {
-		args = append(args, fmt.Sprintf("%s,%d", model, r.Sizes.Batch))
-	}
-	cmd := exec.Command("python3", args...)
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+os.Getenv(givenVar))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	theirs := map[string]float64{} // milliseconds
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		words := strings.Fields(lines.Text()) // model, batch, samples per second
-		if len(words) != 3 {
-			continue
-		}
-		rate, err := strconv.ParseFloat(words[2], 64)
-		if err != nil {
-			return err
-		}
-		theirs[words[0]] = 1e3 * float64(r.Sizes.Batch) / rate
-	}
-	if err := cmd.Wait(); err != nil {
-		if cmd.ProcessState.ExitCode() == torchBlind {
-			r.Skip(r.Name, modelsOf(r.Sizes), "PyTorch %s does not see the GPU", version)
-			return nil
-		}
-		return fmt.Errorf("torchbench.py: %w", err)
-	}
-	for _, model := range r.Sizes.StepModels { // not while PyTorch computes
-		ours, err := residentTime(model, r.Sizes, options)
-		if err != nil {
-			return err
-		}
-		name, size, ms := r.Name+": "+model, netSize(model)(r.Sizes), theirs[model]
-		if ms == 0 || math.IsInf(ms, 0) {
-			r.Fail(name, size, "torchbench.py printed no time")
-			continue
-		}
-		r.OK(name, size, "%.3f ms, PyTorch %s %.3f ms: %.2f times as fast", ours, version, ms, ms/ours)
-	}
-	return nil
 }
 
 // pinned pins the kinds of memory that the program uses, and times copies.

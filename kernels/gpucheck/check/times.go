@@ -55,7 +55,7 @@ func stepTimes(r *gpucheck.Report) error {
 		if err != nil {
 			return err
 		}
-		whole, err := residentTime(name, r.Sizes, cuda.Options{})
+		whole, err := residentTime(name, r.Sizes, cuda.Options{}, true)
 		if err != nil {
 			return err
 		}
@@ -82,61 +82,93 @@ func stepTime(name string, s gpucheck.Sizes, wrap func(kernels.Device) kernels.D
 	return ms, err
 }
 
-// residentTime returns the milliseconds of a step with SGD and momentum whose data and parameters never leave the GPU.
-func residentTime(name string, s gpucheck.Sizes, o cuda.Options) (ms float64, err error) {
+// residentTime returns the milliseconds of a step whose data and parameters never leave the GPU, with SGD and momentum or without an optimizer.
+func residentTime(name string, s gpucheck.Sizes, o cuda.Options, learns bool) (ms float64, err error) {
 	err = onDevice(o, func(d kernels.Device) error {
-		m, err := newNet(name, resident{newOnce(d)}, s)
+		step, err := residentStep(d, name, s, learns)
 		if err != nil {
 			return err
 		}
-		var arenas [3]kernels.Vec // parameters, gradients, momentum
-		for i := range arenas {
-			if arenas[i], err = d.Alloc(len(m.params)); err != nil {
-				return err
-			}
-		}
-		if err := d.Upload(arenas[0], m.params); err != nil {
-			return err
-		}
-		var params, grads []kernels.Vec
-		at := 0
-		for _, p := range m.tensors {
-			params, grads = append(params, arenas[0].Slice(at, at+p.N())), append(grads, arenas[1].Slice(at, at+p.N()))
-			at += p.N()
-		}
-		m.Model.(workload.Resident).BindVecs(params, grads)
-		x := drawn(seeded(), s.Batch, samplesOf(name, s))
-		step := kernels.Args{V: kernels.Vecs{arenas[0], arenas[1], arenas[0], arenas[2]}, N: kernels.Sizes{len(m.params)},
-			F: kernels.Scalars{0.001, 1 / float32(s.Batch), 0, 0.9}}
-		ms, err = repeated(s.StepTime, d.Sync, func() error {
-			m.Forward(x, nil)
-			m.Backward(nil)
-			return d.Launch(kernels.Momentum, step)
-		})
+		ms, err = repeatedByEvents(s.StepTime, d, step)
 		return err
 	})
 	return ms, err
 }
 
+// residentStep returns what takes such a step.
+func residentStep(d kernels.Device, name string, s gpucheck.Sizes, learns bool) (step func() error, err error) {
+	d = resident{newOnce(d)}
+	m, err := newNet(name, d, s)
+	if err != nil {
+		return nil, err
+	}
+	var arenas [3]kernels.Vec // parameters, gradients, momentum
+	for i := range arenas {
+		if arenas[i], err = d.Alloc(len(m.params)); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.Upload(arenas[0], m.params); err != nil {
+		return nil, err
+	}
+	var params, grads []kernels.Vec
+	at := 0
+	for _, p := range m.tensors {
+		params, grads = append(params, arenas[0].Slice(at, at+p.N())), append(grads, arenas[1].Slice(at, at+p.N()))
+		at += p.N()
+	}
+	m.Model.(workload.Resident).BindVecs(params, grads)
+	x := drawn(seeded(), s.Batch, samplesOf(name, s))
+	update := kernels.Args{V: kernels.Vecs{arenas[0], arenas[1], arenas[0], arenas[2]}, N: kernels.Sizes{len(m.params)},
+		F: kernels.Scalars{0.001, 1 / float32(s.Batch), 0, 0.9}}
+	return func() error {
+		m.Forward(x, nil)
+		m.Backward(nil)
+		if !learns {
+			return nil
+		}
+		return d.Launch(kernels.Momentum, update)
+	}, nil
+}
+
+// repeatedByEvents is repeated with the GPU's own clock: events before the first step of a pass and behind its last one.
+func repeatedByEvents(about time.Duration, d kernels.Device, step func() error) (ms float64, err error) {
+	return passMedian(about, func(count int) (time.Duration, error) {
+		ms, _, err := cuda.Timed(d, func() error { return nil }, func() error { return times(count, step) })
+		return time.Duration(ms * float64(time.Millisecond)), err
+	})
+}
+
 // repeated returns the milliseconds of a step: the median of some passes that take about so long together.
 func repeated(about time.Duration, wait func() error, step func() error) (ms float64, err error) {
-	const passes = 5
-	pass := func(count int) (time.Duration, error) {
+	return passMedian(about, func(count int) (time.Duration, error) {
 		began := time.Now()
-		for range count {
-			if err := step(); err != nil {
-				return 0, err
-			}
+		if err := times(count, step); err != nil {
+			return 0, err
 		}
 		err := wait()
 		return time.Since(began), err
+	})
+}
+
+func times(count int, do func() error) error {
+	for range count {
+		if err := do(); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// passMedian returns the milliseconds of a step: the median of passes of so many steps.
+func passMedian(about time.Duration, pass func(steps int) (time.Duration, error)) (ms float64, err error) {
+	const passes = 5
 	if _, err := pass(1); err != nil { // the first step also finds the entries
 		return 0, err
 	}
 	count := 1
 	took, err := pass(count)
-	for err == nil && took < about/passes {
+	for err == nil && took < about/passes && count < 1<<20 {
 		count *= 2
 		took, err = pass(count)
 	}
@@ -188,6 +220,18 @@ func (t *timer) keepBusy() error {
 	return nil
 }
 
+// timed returns the seconds of a launch, of many between two events. queued is false if the GPU had to wait for launches.
+func (t *timer) timed(launch func() error) (seconds float64, queued bool, err error) {
+	if err := launch(); err != nil { // finds the entry, and makes scratch
+		return 0, false, err
+	}
+	if err := t.device.Sync(); err != nil {
+		return 0, false, err
+	}
+	ms, queued, err := cuda.Timed(t.device, t.keepBusy, func() error { return times(t.launches, launch) })
+	return ms / 1e3 / float64(t.launches), queued, err
+}
+
 // row times a kernel and sends its row: the time of a launch, its rates, and their share of the card's own peak.
 func (t *timer) row(r *gpucheck.Report, k *kernels.Kernel, n kernels.Sizes, name, size string) error {
 	a := kernels.Args{N: n, F: k.Bench.Scalars}
@@ -204,25 +248,10 @@ func (t *timer) row(r *gpucheck.Report, k *kernels.Kernel, n kernels.Sizes, name
 		}
 		a.V[v] = made
 	}
-	run := func() error {
-		for range t.launches {
-			if err := t.device.Launch(k, a); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := t.device.Launch(k, a); err != nil { // finds the entry, and makes scratch
-		return err
-	}
-	if err := t.device.Sync(); err != nil {
-		return err
-	}
-	ms, queued, err := cuda.Timed(t.device, t.keepBusy, run)
+	seconds, queued, err := t.timed(func() error { return t.device.Launch(k, a) })
 	if err != nil {
 		return err
 	}
-	seconds := ms / 1e3 / float64(t.launches)
 	flops, bytes := k.Cost(n)
 	compute, memory := flops/seconds/t.card.FLOPs(), bytes/seconds/t.card.Bytes()
 	text := fmt.Sprintf("%.2f us, %.0f GFLOP/s (%.0f %% of the card), %.0f GB/s (%.0f %%)", 1e6*seconds, flops/seconds/1e9, 100*compute, bytes/seconds/1e9, 100*memory)

@@ -1,0 +1,1 @@
+"""Triton, of which the tests need that it is there."""
