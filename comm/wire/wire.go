@@ -42,6 +42,8 @@ const (
 	Dealt      // rank 0 to rank that computes: from Iter on, until Clock, rank Worker has a batch of Part; with Over, that is an epoch
 	Vote       // worker to the lead shard's server: after step Clock of the round of Iter, exchange if Part is 1
 	Verdict    // the lead shard's server to worker: after that step, exchange if Part is 1
+	AskWaits   // server to worker: its scheme asks whether the worker waits elsewhere
+	Waits      // worker to server, once asked: it has the shard's reply, and waits for another shard, a change of scheme or its batch; with Over, it goes on
 	PushPiece  // worker to server: a piece of a push whose header went before; not a header, but PieceSize bytes and the values
 	ReplyPiece // server to worker: a piece of a Reply or a Publish, likewise
 	PieceThere // worker to server: a piece of a push whose header went before lies in shared memory; PieceSize bytes alone
@@ -67,7 +69,7 @@ type Header struct {
 	// Publish: this version contains the worker's pushes of all earlier iterations. Left: the worker has pushed all earlier ones.
 	// Ended: versions published to the worker. Closed: the iteration closed. Joined: the worker's clock.
 	Iter    int64
-	Version int64 // Push: version the gradient was computed on. Reply, Publish: version sent. Closed: earlier closings of the shard
+	Version int64 // Push: version the gradient was computed on. Reply, Publish: version sent. Closed: earlier closings of the shard. AskWaits, Waits: number of the question
 
 	// Clock is, by kind:
 	// Reply, Publish: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter.
@@ -99,7 +101,7 @@ const Change = 8
 const Ask = 16
 
 // Over in Closed.Flags: no worker is in the run at the sender; Clock is the number of workers' lives that have ended
-// there.
+// there. In Waits.Flags: the worker waits elsewhere no more.
 const Over = 2
 
 // kinds holds the name of each kind, and whether it is traffic of training. Other messages (of evaluation, checkpoints,
@@ -139,6 +141,8 @@ var kinds = [Kinds]struct {
 	Dealt:      {"dealt", false},
 	Vote:       {"vote", true},
 	Verdict:    {"verdict", true},
+	AskWaits:   {"askwaits", true},
+	Waits:      {"waits", true},
 	PushPiece:  {"pushpiece", true},
 	ReplyPiece: {"replypiece", true},
 	PieceThere: {"piecethere", true},

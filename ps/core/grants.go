@@ -165,12 +165,14 @@ func (sh *ownShard) turn() (w int32, awaited bool) {
 	return 0, false
 }
 
-// obeyLink obeys a decision about the link: a message to the worker, or an alarm for the driver.
+// obeyLink obeys a decision about the link, or one that is a message to the worker or an alarm for the driver.
 func (s *Server) obeyLink(d scheme.Decision, out []Effect) []Effect {
 	m := wire.Header{Kind: wire.Grant, Worker: d.Worker, Shard: d.Shard, Iter: d.Iter, Epoch: int32(d.Epoch)}
 	switch d.Kind {
 	case scheme.WakeAt:
 		return s.askAlarm(d, out)
+	case scheme.AskElsewhere:
+		return s.askElsewhere(d, out)
 	case scheme.Revoke:
 		m.Kind = wire.Revoke
 	case scheme.Grant:

@@ -132,6 +132,11 @@ func Describe(m wire.Header) string {
 		if m.Flags&wire.Over != 0 {
 			fmt.Fprintf(&b, " over lives=%d", m.Clock)
 		}
+	case wire.AskWaits, wire.Waits:
+		fmt.Fprintf(&b, "%s w%d shard%d question=%d", map[wire.Kind]string{wire.AskWaits: "AskWaits", wire.Waits: "Waits"}[m.Kind], m.Worker, m.Shard, m.Version)
+		if m.Flags&wire.Over != 0 {
+			b.WriteString(" over")
+		}
 	case wire.Barrier:
 		fmt.Fprintf(&b, "Barrier w%d iter=%d", m.Worker, m.Iter)
 	case wire.Release:
@@ -143,6 +148,15 @@ func Describe(m wire.Header) string {
 	}
 	return b.String()
 }
+
+// Iter is the iteration being computed, or the one that was just pushed; -1 before the first of a new run.
+func (w *Worker) Iter() int64 { return w.iter }
+
+// State is the worker's phase.
+func (w *Worker) State() State { return w.state }
+
+// Sending describes the send policy: the pieces that it holds, and the values that it has tuned.
+func (w *Worker) Sending() string { return w.policy.String() }
 
 // Missing lists the shards whose replies are incomplete, for the stall report.
 func (w *Worker) Missing() []int32 {

@@ -69,8 +69,9 @@ type Server struct {
 	acks      bool
 	together  bool
 	ballot    ballot
-	locally   *Locally    // nil: every step of a worker is an exchange
-	ahead     *aheadState // nil: workers pull when they have pushed
+	atCut     []wire.Header // questions to workers that wait at a cut of this server, asked in this step
+	locally   *Locally      // nil: every step of a worker is an exchange
+	ahead     *aheadState   // nil: workers pull when they have pushed
 }
 
 // NewServer makes server c.Me. Each of its shards needs a scheme.
@@ -103,7 +104,7 @@ func NewServer(c ServerConfig) *Server {
 // Step advances the server by one input.
 func (s *Server) Step(in Input, out []Effect) []Effect {
 	s.now = in.At
-	return s.finishIfDone(s.noteChanged(s.answerAhead(s.deliverOwn(s.step(in, out)))))
+	return s.finishIfDone(s.noteChanged(s.answerAhead(s.deliverOwn(s.answerAtCuts(s.step(in, out))))))
 }
 
 func (s *Server) step(in Input, out []Effect) []Effect {
@@ -176,6 +177,8 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		return s.workerJoined(m.Worker, m.Clock, m.Iter, out)
 	case wire.Vote:
 		return s.receiveVote(m, out)
+	case wire.Waits:
+		return s.tellElsewhere(&m, out)
 	case wire.Closed:
 		return s.receiveClosed(m, out)
 	default:

@@ -58,7 +58,8 @@ type Worker struct {
 	work          *workState      // nil: the worker computes all of its own iterations, and nothing else
 	exchanges     *exchangeClocks // nil: every shard is exchanged in every iteration
 	batches       batches
-	verdict       wire.Header    // on the worker's last vote; its Kind is zero until then
+	verdict       wire.Header // on the worker's last vote; its Kind is zero until then
+	questions     questions
 	progress      *wire.Progress // what the lead shard's server told last; nil: every step is an exchange
 
 	LeadMax    int64   // largest lead over a shard at the start of an iteration
@@ -106,6 +107,10 @@ func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Wor
 // Step advances the worker by one input.
 func (w *Worker) Step(in Input, out []Effect) []Effect {
 	w.now = in.At
+	return w.answerQuestions(w.step(in, out))
+}
+
+func (w *Worker) step(in Input, out []Effect) []Effect {
 	switch in.Kind {
 	case Begin:
 		return w.begin(out)
@@ -164,6 +169,7 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 		return out
 	}
 	if sh.ready == 0 {
+		w.questions.forget(s)
 		m := w.head
 		m.Shard, m.Version = s, sh.version
 		if w.isInExtra() {
@@ -232,6 +238,9 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 		return w.inRound(in, out)
 	case wire.Grant, wire.Revoke:
 		return w.grantOrRevoke(in, out)
+	case wire.AskWaits:
+		w.questions.ask(len(w.shards), &m)
+		return out
 	case wire.Publish, wire.Ended:
 		return w.published(in, out)
 	}
@@ -346,15 +355,6 @@ func (w *Worker) allReady() bool {
 }
 
 func (w *Worker) serverOf(piece int32) int32 { return w.plan.Shards[w.plan.Pieces[piece].Shard].Server }
-
-// Iter is the iteration being computed, or the one that was just pushed; -1 before the first of a new run.
-func (w *Worker) Iter() int64 { return w.iter }
-
-// State is the worker's phase.
-func (w *Worker) State() State { return w.state }
-
-// Sending describes the send policy: the pieces that it holds, and the values that it has tuned.
-func (w *Worker) Sending() string { return w.policy.String() }
 
 // Check verifies the worker's invariants; the first is the law "push all, then wait".
 func (w *Worker) Check() error {

@@ -25,6 +25,7 @@ func (h *hindsight) playQuorum() {
 	}
 	version := h.env.Start
 	var arrived []int32                // of the round, in order; a worker may be in it twice
+	opened := 0                        // the event with which the round opened
 	var pending []scheme.Event         // pushes since the last commit
 	var lags []time.Duration           // all of them
 	heads := map[int64]time.Duration{} // landing of the first push of each version
@@ -42,11 +43,12 @@ func (h *hindsight) playQuorum() {
 				out = append(out, commit(scheme.NoWorker, iter, 1, sum))
 				version++
 			}
-			arrived, pending, began, until = nil, nil, ev.At, -1
+			arrived, pending, began, until, opened = nil, nil, ev.At, -1, k+1
 			q.ended[k] = true
 		}
 		q.ended = append(q.ended, false)
-		moves := ev.Kind == scheme.Alarm || ev.Kind == scheme.Left && !h.left[k][ev.Worker] || ev.Kind == scheme.Joined && h.left[k][ev.Worker]
+		moves := ev.Kind == scheme.Alarm || ev.Kind == scheme.Left && !h.left[k][ev.Worker] || ev.Kind == scheme.Joined && h.left[k][ev.Worker] ||
+			ev.Kind == scheme.WaitsElsewhere || ev.Kind == scheme.WaitedElsewhere
 		if ev.Kind == scheme.Pushed && !h.left[k][ev.Worker] {
 			moves = true
 			if ev.Samples > 0 {
@@ -66,10 +68,15 @@ func (h *hindsight) playQuorum() {
 		}
 		different := len(slices.Compact(slices.Sorted(slices.Values(arrived))))
 		all, live := true, 0
+		rest, ahead, elsewhere := []int32{}, true, true // rest: those that have not arrived
 		for w := range int32(h.env.Workers) {
 			if here(w) {
-				live++
-				all = all && slices.Contains(arrived, w)
+				if live++; slices.Contains(arrived, w) {
+					continue
+				}
+				all, rest = false, append(rest, w)
+				ahead = ahead && h.clock[k+1][w] > h.v[k+1]
+				elsewhere = elsewhere && h.waitsElsewhere(w, opened, k, version)
 			}
 		}
 		switch {
@@ -80,7 +87,13 @@ func (h *hindsight) playQuorum() {
 		case len(arrived) == 0:
 		case all || until >= 0 && ev.At >= until:
 			end(h.v[k+1])
-		case until < 0 && (different >= min(quorum, live) || len(arrived) > different):
+		case until < 0 && different < min(quorum, live) && !elsewhere:
+			for _, w := range rest {
+				if len(arrived) > different && ahead && h.askedAt(w, opened, k) < 0 {
+					out = append(out, scheme.Decision{Kind: scheme.AskElsewhere, Worker: w, Shard: schemetest.Shard, Iter: version})
+				}
+			}
+		case until < 0:
 			grace := time.Duration(h.fraction("grace_max") * float64(max(0, ev.At-max(began, 0))))
 			if began < 0 {
 				grace = 0
@@ -106,6 +119,31 @@ func (h *hindsight) playQuorum() {
 			began = ev.At // nobody has arrived, so the pull is answered
 		}
 	}
+}
+
+// askedAt is the event of the round that opened with event from at which a worker was asked whether it waits elsewhere, if it
+// has not pushed, left or come since, and -1 if there is none.
+func (h *hindsight) askedAt(w int32, from, k int) int {
+	for i := k; i >= from; i-- {
+		if i < k && slices.ContainsFunc(h.quorum.decisions[i], func(d scheme.Decision) bool { return d.Kind == scheme.AskElsewhere && d.Worker == w }) {
+			return i
+		}
+		if ev := h.history[i]; ev.Worker == w && (ev.Kind == scheme.Pushed || ev.Kind == scheme.Left || ev.Kind == scheme.Joined) {
+			return -1
+		}
+	}
+	return -1
+}
+
+// waitsElsewhere says whether a worker has answered so, with the newest version, and not gone on.
+func (h *hindsight) waitsElsewhere(w int32, from, k int, version int64) bool {
+	asked := h.askedAt(w, from, k)
+	for i := k; asked >= 0 && i > asked; i-- {
+		if ev := h.history[i]; ev.Worker == w && (ev.Kind == scheme.WaitedElsewhere || ev.Kind == scheme.WaitsElsewhere && ev.Seen == version) {
+			return ev.Kind == scheme.WaitsElsewhere
+		}
+	}
+	return false
 }
 
 // middle is the median: of an even number the lower one.

@@ -154,8 +154,13 @@ func (g *gate) Step(ev Event, out []Decision) []Decision {
 			}
 			return g.advance(out)
 		}
+	case WaitsElsewhere, WaitedElsewhere:
+		if g.AsksElsewhere() {
+			g.rounds.elsewhere(ev)
+			return g.advance(out)
+		}
 	}
-	g.bug(ev, "an answer to a Grant or WakeAt that was never given")
+	g.bug(ev, "an answer to a Grant, WakeAt or AskElsewhere that was never given")
 	return out
 }
 

@@ -2,6 +2,9 @@ package scheme
 
 import "slices"
 
+// AsksElsewhere says whether this scheme asks workers whether they wait elsewhere.
+func (g *gate) AsksElsewhere() bool { return g.rounds != nil }
+
 func (g *gate) leave(w int32, out []Decision) []Decision {
 	if g.left[w] {
 		return out

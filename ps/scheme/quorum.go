@@ -8,9 +8,9 @@ import (
 
 // QuorumParams are the keys of a quorum rule.
 type QuorumParams struct {
-	Required int64   `yaml:"required" min:"0" doc:"K, the number of workers whose pushes of the newest version must have arrived before the grace period begins; 0 is a majority of the workers; with all of them a version waits for each, as under bsp"`
+	Required int64   `yaml:"required" min:"0" doc:"K, the number of different workers whose pushes of the newest version must have arrived before the grace period begins; 0 is a majority of the workers; with all of them a version waits for each, as under bsp"`
 	MAD      float64 `yaml:"mad" min:"0" max:"100" doc:"k in median + k * MAD, the length of the grace period, where MAD is the median of the distances from the median; of how long after the first push of a version the others arrived lately"`
-	GraceMax float64 `yaml:"grace_max" min:"0" max:"100" doc:"the longest grace period, in multiples of the time that the round took until K pushes had arrived; 0 never waits after the K-th"`
+	GraceMax float64 `yaml:"grace_max" min:"0" max:"100" doc:"the longest grace period, in multiples of the time that the round took until K workers had arrived; 0 never waits after the K-th"`
 }
 
 // factorsMax limits mad and grace_max, so that no time overflows.
@@ -24,7 +24,7 @@ func (p *QuorumParams) Check() error {
 	case !(p.MAD >= 0 && p.MAD <= factorsMax):
 		return fmt.Errorf("mad: %v is not within 0 and %d; 3 is the default, 0 waits as long as the median", p.MAD, factorsMax)
 	case !(p.GraceMax >= 0 && p.GraceMax <= factorsMax):
-		return fmt.Errorf("grace_max: %v is not within 0 and %d; 1 is the default, 0 never waits after the K-th push", p.GraceMax, factorsMax)
+		return fmt.Errorf("grace_max: %v is not within 0 and %d; 1 is the default, 0 never waits after the K-th worker", p.GraceMax, factorsMax)
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func (p *QuorumParams) Of(workers int) int64 {
 
 var quorum = Entry{
 	Name:     "quorum",
-	Rule:     "when the pushes of K workers computed on the newest version have arrived, a grace period begins; when it is over, or all workers in the run have arrived, everything pushed is one commit of its mean, and the workers that waited go on; a push that comes too late counts in the next commit, and its worker goes on at once; nobody waits longer than under bsp",
+	Rule:     "when the pushes of K different workers computed on the newest version have arrived, a grace period begins, and also when all that have not arrived say that they wait at another shard or for a change; when it is over, or all workers in the run have arrived, everything pushed is one commit of its mean, and the workers that waited go on; a push that comes too late counts in the next commit, and its worker goes on at once; nobody waits longer than under bsp",
 	Short:    "`required` workers and a short grace make a version; late pushes count in the next one",
 	Paper:    "Decoupled DiLoCo (arXiv 2604.21428), from its abstract: K of N, a grace period, a mean weighed by samples, the others merge later; the length of the grace and everything else reconstructed",
 	Evidence: "R",
@@ -63,7 +63,7 @@ func newQuorum(env Env, common Common, params Params) (Scheme, error) {
 	}
 	n := max(0, env.Workers)
 	l := &rounds{fixed: fixed{math.MaxInt64}, keys: p, quorum: int(p.Of(n)), version: env.Start, arrived: make([]bool, n),
-		since: make([]time.Duration, n), missing: n, first: unknown, began: unknown, until: unknown}
+		asked: make([]bool, n), waits: make([]bool, n), since: make([]time.Duration, n), missing: n, first: unknown, began: unknown, until: unknown}
 	for w := range n {
 		l.since[w] = unknown
 		if env.Clocks != nil && w < len(env.Clocks) && env.Clocks[w] < 0 {
@@ -79,8 +79,11 @@ func newQuorum(env Env, common Common, params Params) (Scheme, error) {
 // as they come. A worker has arrived when its push has landed that was computed on the version of the round; until the
 // round ends it waits. Any other push is late: it is folded all the same, and its worker goes on at once.
 //
-// The grace period begins when min(K, workers in the run) have arrived. It also begins when a worker has arrived twice:
-// then the others cannot come, because they wait at another shard, or for a change of scheme.
+// The grace period begins when min(K, workers in the run) have arrived, each counted once. It also begins when all the
+// others wait elsewhere: at another shard, for a change of scheme or for their batches. Then they wait for the slowest worker,
+// which alone comes again and again. This server cannot see that. So when a worker arrives again, and all that have not
+// arrived are ahead of v, the shard asks these; it asks each once in a round. A worker says so when it waits, and takes it back
+// when it goes on. A worker at v waits nowhere, so it is not asked but awaited.
 //
 // The length of the grace is median + mad * MAD of the lags, at most grace_max times the time from the beginning of the
 // round to now. The lag of a push is the time from the landing of the first push of its version to its own. So the first
@@ -101,6 +104,9 @@ type rounds struct {
 	arrived   []bool // per worker: it has arrived in this round
 	arrivals  int    // number of these
 	missing   int    // workers in the run that have not arrived
+	asked     []bool // per worker: it was asked in this round whether it waits elsewhere
+	waits     []bool // per worker: it was asked, says that it does, and has not pushed since; it has not arrived and is in the run
+	waiting   int    // number of these
 	twice     bool   // a worker has arrived twice in this round
 	began     time.Duration
 	first     time.Duration   // landing of the first push of the version; unknown: none yet
@@ -124,6 +130,8 @@ func (l *rounds) admit(_ *gate, w int32, lead int64) bool { return !l.arrived[w]
 // pushed notes an arrival, or a late push.
 func (l *rounds) pushed(ev Event) {
 	w := ev.Worker
+	l.goesOn(w)
+	l.asked[w] = false
 	switch {
 	case ev.Seen < l.version: // late
 		l.noteLag(w, ev.At)
@@ -149,6 +157,25 @@ func (l *rounds) pushed(ev Event) {
 	l.missing--
 }
 
+// elsewhere notes that a worker waits elsewhere, or goes on there. An answer in another round than the question is outdated.
+func (l *rounds) elsewhere(ev Event) {
+	w := ev.Worker
+	switch {
+	case ev.Kind == WaitedElsewhere:
+		l.goesOn(w)
+	case ev.Seen == l.version && l.asked[w] && !l.arrived[w] && !l.waits[w]:
+		l.waits[w] = true
+		l.waiting++
+	}
+}
+
+func (l *rounds) goesOn(w int32) {
+	if l.waits[w] {
+		l.waits[w] = false
+		l.waiting--
+	}
+}
+
 func (l *rounds) noteLag(w int32, at time.Duration) {
 	switch lag := at - l.since[w]; {
 	case l.since[w] == unknown:
@@ -170,6 +197,8 @@ func (l *rounds) replied(w int32, at time.Duration) {
 
 func (l *rounds) workerLeft(w int32) {
 	l.since[w] = unknown
+	l.goesOn(w)
+	l.asked[w] = false
 	if !l.arrived[w] {
 		l.missing--
 	}
@@ -196,8 +225,10 @@ func (l *rounds) settle(g *gate, out []Decision) ([]Decision, bool) {
 		return out, false
 	case l.missing == 0 || l.until != unknown && g.now >= l.until:
 		return l.end(g, out), true
-	case l.until != unknown || l.arrivals < min(l.quorum, g.live) && !l.twice:
+	case l.until != unknown:
 		return out, false
+	case l.arrivals < min(l.quorum, g.live) && l.waiting < l.missing:
+		return l.ask(g, out), false
 	}
 	grace := l.grace(g.now)
 	if grace == 0 {
@@ -205,6 +236,26 @@ func (l *rounds) settle(g *gate, out []Decision) ([]Decision, bool) {
 	}
 	l.until = g.now + grace
 	return append(out, Decision{Kind: WakeAt, Worker: NoWorker, Shard: g.shard, At: l.until}), false
+}
+
+// ask asks the workers that have not arrived whether they wait elsewhere, if only that can keep them from it.
+func (l *rounds) ask(g *gate, out []Decision) []Decision {
+	if !l.twice {
+		return out
+	}
+	awaited := func(w int) bool { return !l.arrived[w] && !g.left[w] }
+	for w := range l.arrived {
+		if awaited(w) && g.clock[w] <= g.v {
+			return out
+		}
+	}
+	for w := range l.arrived {
+		if awaited(w) && !l.asked[w] {
+			l.asked[w] = true
+			out = append(out, Decision{Kind: AskElsewhere, Worker: int32(w), Shard: g.shard, Iter: l.version})
+		}
+	}
+	return out
 }
 
 // end ends the round. Where nothing was pushed but pushes without samples, it makes no version.
@@ -215,7 +266,9 @@ func (l *rounds) end(g *gate, out []Decision) []Decision {
 		l.first = unknown
 	}
 	clear(l.arrived)
-	l.arrivals, l.missing, l.twice = 0, g.live, false
+	clear(l.asked)
+	clear(l.waits)
+	l.arrivals, l.missing, l.waiting, l.twice = 0, g.live, 0, false
 	l.began, l.until = g.now, unknown
 	return out
 }

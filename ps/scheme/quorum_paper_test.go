@@ -179,3 +179,67 @@ func TestQuorumMergesLatePushes(t *testing.T) {
 		}
 	}
 }
+
+// TestQuorumBeginsWithKWorkers: Decoupled DiLoCo [A]: K of N workers, so no number of pushes of one replaces another one. A grace period, or a
+// version without one, begins when K different workers have arrived. Ours: it begins also when all others in the run have said that they
+// wait elsewhere. None of these is asked that has the smallest clock.
+func TestQuorumBeginsWithKWorkers(t *testing.T) {
+	begun, fewer := 0, 0
+	for _, keys := range []string{"required=0", "required=4 grace_max=0", "required=3 grace_max=0.5"} {
+		v := setting(t, "quorum", "fold=arrival "+keys)
+		rapid.Check(t, func(rt *rapid.T) {
+			env := schemetest.DrawEnv(rt)
+			env.Workers, env.Start = max(env.Workers, 3), 0
+			env.Clocks = rapid.SliceOfN(rapid.Int64Range(-1, 12), env.Workers, env.Workers).Draw(rt, "clocks")
+			env.Clocks[0] = 0 // the others are ahead
+			version := versionsOf{now: env.Start}
+			arrived, elsewhere, left, grace := map[int32]bool{}, map[int32]bool{}, map[int32]bool{}, false
+			for w, c := range env.Clocks {
+				left[int32(w)] = c < 0
+			}
+			d := schemetest.Driver{Env: env, See: func(ev scheme.Event, ds []scheme.Decision) {
+				switch ev.Kind {
+				case scheme.Pushed:
+					delete(elsewhere, ev.Worker)
+					if !left[ev.Worker] && ev.Seen == version.now {
+						arrived[ev.Worker] = true
+					}
+				case scheme.WaitsElsewhere, scheme.WaitedElsewhere:
+					elsewhere[ev.Worker] = ev.Kind == scheme.WaitsElsewhere && ev.Seen == version.now
+				case scheme.Left, scheme.Joined:
+					left[ev.Worker] = ev.Kind == scheme.Left
+					delete(elsewhere, ev.Worker)
+				}
+				here, silent := 0, 0
+				for w := range int32(env.Workers) {
+					if left[w] {
+						continue
+					}
+					if here++; !arrived[w] && !elsewhere[w] {
+						silent++
+					}
+				}
+				for _, d := range ds {
+					if begins := d.Kind == scheme.WakeAt || d.Kind == scheme.Commit && !grace && here > 0; begins {
+						begun++
+						if k := min(int(v.Params.(*scheme.QuorumParams).Of(env.Workers)), here); len(arrived) < k {
+							if fewer++; silent > 0 {
+								rt.Fatalf("%v: %v, %v have arrived, and %d others have not said that they wait elsewhere", ev, d, arrived, silent)
+							}
+						}
+					}
+					if grace = grace || d.Kind == scheme.WakeAt; d.Kind == scheme.Commit {
+						grace = false
+						clear(arrived)
+						clear(elsewhere)
+					}
+				}
+				version.see(ds)
+			}}
+			d.Run(rt, v.New(env))
+		})
+	}
+	if begun < 100 || fewer < 10 {
+		t.Errorf("%d graces began, %d of them of fewer than K workers; the runs show nothing", begun, fewer)
+	}
+}

@@ -14,13 +14,21 @@ func median(xs []time.Duration) time.Duration {
 	return xs[(len(xs)-1)/2]
 }
 
-// text shows the version, the workers that have arrived, and the end of the grace period, such as
+// text shows the version, the workers that have arrived, those that say that they wait elsewhere, and the end of the grace
+// period, such as
 //
-//	version=3 arrived=w0,w2 until=130ms
+//	version=3 arrived=w0,w2 waits=w1 until=130ms
 func (l *rounds) text(b *strings.Builder) {
 	fmt.Fprintf(b, " version=%d", l.version)
 	head := " arrived="
 	for w, ok := range l.arrived {
+		if ok {
+			fmt.Fprintf(b, "%sw%d", head, w)
+			head = ","
+		}
+	}
+	head = " waits="
+	for w, ok := range l.waits {
 		if ok {
 			fmt.Fprintf(b, "%sw%d", head, w)
 			head = ","
@@ -31,8 +39,8 @@ func (l *rounds) text(b *strings.Builder) {
 	}
 }
 
-// save writes 64-bit integers: the version, the times of the round, per worker whether it has arrived and the landing of
-// the first push of its version, and the lags. A time that is not known is -1.
+// save writes 64-bit integers: the version, the times of the round, per worker whether it has arrived (1), was asked (2)
+// and waits elsewhere (4), and the landing of the first push of its version, and the lags. A time that is not known is -1.
 func (l *rounds) save(b []byte) []byte {
 	put := func(x int64) { b = binary.LittleEndian.AppendUint64(b, uint64(x)) }
 	flag := func(ok bool) {
@@ -47,8 +55,14 @@ func (l *rounds) save(b []byte) []byte {
 	put(int64(l.first))
 	put(int64(l.until))
 	flag(l.twice)
-	for w, ok := range l.arrived {
-		flag(ok)
+	for w := range l.arrived {
+		bits := int64(0)
+		for k, is := range []bool{l.arrived[w], l.asked[w], l.waits[w]} {
+			if is {
+				bits |= 1 << k
+			}
+		}
+		put(bits)
 		put(int64(l.since[w]))
 	}
 	return l.saveLags(b)
@@ -60,7 +74,8 @@ func (l *rounds) load(d *decoder) limit {
 	n.version, n.began, n.first, n.until = d.natural(), when(), when(), when()
 	n.twice = d.between(0, 1) == 1
 	for w := range n.arrived {
-		n.arrived[w], n.since[w] = d.between(0, 1) == 1, when()
+		bits := d.between(0, 7)
+		n.arrived[w], n.asked[w], n.waits[w], n.since[w] = bits&1 != 0, bits&2 != 0, bits&4 != 0, when()
 	}
 	n.readLags(d)
 	return n
@@ -68,7 +83,8 @@ func (l *rounds) load(d *decoder) limit {
 
 // blank is a limit with the keys of this one, and nothing else.
 func (l *rounds) blank() *rounds {
-	return &rounds{fixed: l.fixed, keys: l.keys, quorum: l.quorum, arrived: make([]bool, len(l.arrived)), since: make([]time.Duration, len(l.since))}
+	return &rounds{fixed: l.fixed, keys: l.keys, quorum: l.quorum, arrived: make([]bool, len(l.arrived)), asked: make([]bool, len(l.arrived)),
+		waits: make([]bool, len(l.arrived)), since: make([]time.Duration, len(l.since))}
 }
 
 // saveLags writes the lags, the oldest first: the memory of quorum, which a resumed run can use.
@@ -83,7 +99,7 @@ func (l *rounds) saveLags(b []byte) []byte {
 // loadLags returns a copy of this limit with other lags.
 func (l *rounds) loadLags(d *decoder) limit {
 	n := *l
-	n.arrived, n.since, n.sorted = slices.Clone(l.arrived), slices.Clone(l.since), nil
+	n.arrived, n.asked, n.waits, n.since, n.sorted = slices.Clone(l.arrived), slices.Clone(l.asked), slices.Clone(l.waits), slices.Clone(l.since), nil
 	n.readLags(d)
 	return &n
 }
@@ -97,8 +113,15 @@ func (l *rounds) readLags(d *decoder) {
 
 // broken names the first invariant that a decoded state violates, and fills in the counts.
 func (l *rounds) broken(g *gate) string {
-	l.arrivals, l.missing = 0, 0
+	l.arrivals, l.missing, l.waiting = 0, 0, 0
 	for w, ok := range l.arrived {
+		if l.waits[w] {
+			l.waiting++
+		}
+		switch {
+		case l.waits[w] && (!l.asked[w] || ok || g.left[w]) || l.asked[w] && (g.left[w] || !l.twice):
+			return "a worker that was not asked whether it waits elsewhere"
+		}
 		switch {
 		case ok:
 			l.arrivals++

@@ -34,6 +34,10 @@ const (
 	// The leading shard has closed Iter. Worker contributes: one event for each of Parts in a row; or NoWorker where
 	// Parts is 0.
 	Closed
+	// A worker that was asked so with version Seen has this shard's reply, and waits for another shard's reply or grant, for
+	// a change of scheme or for its batch. WaitedElsewhere: it goes on. Its next push here says that, too.
+	WaitsElsewhere
+	WaitedElsewhere
 )
 
 // Event is one input. Times and counts are data, so that a recorded stream replays the same decisions.
@@ -66,6 +70,9 @@ const (
 	// Only where shards agree: Iter is closed by the pushes folded since the last Close; earlier open iterations are
 	// closed by none.
 	Close
+	// Ask the worker whether it waits elsewhere, with version Iter. It says so as soon as it does (WaitsElsewhere), and
+	// nothing if it pushes here first.
+	AskElsewhere
 )
 
 // Reason says why a push is dropped.

@@ -23,6 +23,7 @@ import (
 //	  step wK [samples=N] [at=3s]         push, then want; with private parts, the second push
 //	  first wK [samples=N] [at=3s]        with private parts, the first push
 //	  left wK | join wK
+//	  waits wK | waited wK                asked with the newest version: it waits elsewhere, or goes on
 //	  alarm at=3s                         the time of a WakeAt has come
 //	  closed iC [wK...]                   with follows: the contributors that the leading shard names
 //
@@ -69,7 +70,9 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
 			for _, ev := range s.events(t, d, line) {
 				fmt.Fprintf(&b, "%v\n", ev)
-				ev.Seen = s.seen[ev.Worker]
+				if ev.Seen = s.seen[ev.Worker]; ev.Kind == WaitsElsewhere {
+					ev.Seen = s.commit
+				}
 				for _, decision := range s.made.Step(ev, nil) {
 					fmt.Fprintf(&b, "  > %v\n", decision)
 					switch decision.Kind {
@@ -214,7 +217,7 @@ func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Eve
 	}
 	ev.At = s.at
 	kinds := map[string][]EventKind{
-		"push": {Pushed}, "first": {Pushed}, "want": {Wanted}, "step": {Pushed, Wanted}, "left": {Left}, "join": {Joined},
+		"push": {Pushed}, "first": {Pushed}, "want": {Wanted}, "step": {Pushed, Wanted}, "left": {Left}, "join": {Joined}, "waits": {WaitsElsewhere}, "waited": {WaitedElsewhere},
 	}[words[0]]
 	if kinds == nil {
 		d.Fatalf(t, "%q is not an event", line)

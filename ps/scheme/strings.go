@@ -9,11 +9,11 @@ func nameOf(names []string, k int, kind string) string {
 	return fmt.Sprintf("%s(%d)", kind, k)
 }
 
-var eventNames = []string{"offered", "pushed", "wanted", "ready", "sent", "alarm", "joined", "left", "closed"}
+var eventNames = []string{"offered", "pushed", "wanted", "ready", "sent", "alarm", "joined", "left", "closed", "waits elsewhere", "waited elsewhere"}
 
 func (k EventKind) String() string { return nameOf(eventNames, int(k), "event") }
 
-var decisionNames = []string{"fold", "drop", "commit", "reply", "publish", "grant", "revoke", "wakeat", "close"}
+var decisionNames = []string{"fold", "drop", "commit", "reply", "publish", "grant", "revoke", "wakeat", "close", "ask elsewhere"}
 
 func (k DecisionKind) String() string { return nameOf(decisionNames, int(k), "decision") }
 

@@ -172,6 +172,11 @@ func (a *audit) obey(ev scheme.Event, d scheme.Decision) error {
 		}
 	case scheme.Close:
 		return a.close(d)
+	case scheme.AskElsewhere:
+		if a.left[d.Worker] || a.clock[d.Worker] <= a.v {
+			return fmt.Errorf("nobody with the smallest clock waits elsewhere, nor one that has left")
+		}
+		return nil
 	}
 	return fmt.Errorf("schemetest has no rule for this kind")
 }

@@ -33,6 +33,9 @@ type worker struct {
 	leftWhilePushing bool  // it left while a push was in flight
 	sentTold         bool  // the scheme was told that the reply has left the server
 	subscribed       bool  // versions are published to it
+	asked            bool  // whether it waits elsewhere, with the version askedOf; it has not said so, nor pushed since
+	askedOf          int64
+	elsewhere        bool  // it has said that it waits elsewhere, and not that it goes on
 	copyClock        int64 // v of the last published version, or less
 }
 
@@ -152,6 +155,10 @@ func (d *Driver) act(w int) {
 	case odd == 24:
 		d.send(w, scheme.Left, 0)
 		me.state, me.leftWhilePushing, me.subscribed = gone, me.state == granted || me.state == computing && !d.Grants, false
+	case me.elsewhere && rapid.Bool().Draw(d.t, "waits on elsewhere"):
+	case me.asked && me.state == computing && rapid.Bool().Draw(d.t, "waits elsewhere"):
+		me.asked, me.elsewhere = false, true
+		d.send(w, scheme.WaitsElsewhere, me.next)
 	case odd == 23 && me.state == computing:
 		me.next += int64(rapid.IntRange(1, 3).Draw(d.t, "passed over")) // another shard has sent it ahead
 		me.isHalf = false
@@ -168,6 +175,10 @@ func (d *Driver) act(w int) {
 func (d *Driver) step(w int) bool {
 	me := &d.workers[w]
 	switch {
+	case me.elsewhere:
+		me.elsewhere = false
+		d.send(w, scheme.WaitedElsewhere, me.next)
+		return true
 	case me.state == computing && d.Grants:
 		if !me.sentTold && !d.Plain && rapid.IntRange(0, 4).Draw(d.t, "told in time") == 0 {
 			me.sentTold = true // Sent comes so late that it does not matter
@@ -201,6 +212,7 @@ func (d *Driver) step(w int) bool {
 func (d *Driver) push(w int) {
 	me := &d.workers[w]
 	me.isHalf = d.parts() > 1 && !me.isHalf
+	me.asked = false
 	d.send(w, scheme.Pushed, me.next)
 	if me.clock = me.next; !me.isHalf {
 		me.clock++
@@ -275,8 +287,14 @@ func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
 			d.Norms(&ev)
 		}
 	}
+	if kind == scheme.WaitsElsewhere {
+		ev.Seen = d.workers[w].askedOf
+	}
 	if kind == scheme.Ready && !d.Plain {
 		ev.Blocked = time.Duration(rapid.IntRange(0, 20).Draw(d.t, "blocked")) * time.Millisecond
+	}
+	if kind == scheme.Left {
+		d.workers[w].asked, d.workers[w].elsewhere = false, false
 	}
 	d.tell(ev)
 }
@@ -314,6 +332,8 @@ func (d *Driver) tell(ev scheme.Event) {
 			if you.copyClock, you.seen = dec.Iter, d.version; you.state == waiting && you.subscribed {
 				d.startOnCopy(int(dec.Worker))
 			}
+		case dec.Kind == scheme.AskElsewhere && you.state != gone:
+			you.asked, you.askedOf = true, dec.Iter
 		case dec.Kind == scheme.Grant && you.state == announced && dec.Iter == you.next:
 			you.state = granted
 		case dec.Kind == scheme.Revoke && you.state == granted && dec.Iter == you.next:
