@@ -144,7 +144,7 @@ func (w *walker) crossAwaits() {
 				w.fatal(at.node, at.path, "take a scheme without drops, or let the schemes of match "+formatString(first.Match)+" end at an iteration or an epoch",
 					"%s lets workers skip iterations, but a change that waits for a straggler is announced with the pushes of one iteration, which each worker must compute", e.Name)
 			case e.CopiesOf(ph.Params) != scheme.Pulled:
-				w.fatal(at.node, at.path, "set cache: false or take another scheme, or let the schemes of match "+formatString(first.Match)+" end at an iteration or an epoch",
+				w.fatal(at.node, at.path, w.pulling(i)+" or another scheme, or let the schemes of match "+formatString(first.Match)+" end at an iteration or an epoch",
 					"%s lets workers start iterations without a reply, but a reply announces a change that waits for a straggler", e.Name)
 			}
 		}

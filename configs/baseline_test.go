@@ -41,7 +41,7 @@ func TestBaselineIsAWordOrAMapping(t *testing.T) {
 	}
 	for set, want := range map[string]string{
 		"baseline.keys=lists":   `"lists" is unknown; did you mean list?`,
-		"baseline.kys=list":     "unknown key; did you mean baseline.keys?",
+		"baseline.kys=list":     "unknown key; did you mean baseline.keys (which needs baseline: pslite)?",
 		"baseline=ps-lite":      `"ps-lite" is unknown; did you mean pslite?`,
 		"baseline.name=ps-lite": `"ps-lite" is unknown; did you mean pslite?`,
 		"baseline.keys=list":    "baseline.keys: belongs to baseline: pslite, not none; remove it, or change baseline",

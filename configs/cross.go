@@ -204,9 +204,9 @@ func (w *walker) crossSync(sync *leaf, root *yaml.Node) {
 		if at == nil {
 			at = root
 		}
-		what, hint := "no rule takes every parameter", `add a last rule with match: "*"`
+		what, hint := "no rule takes every parameter", `add a last rule: {match: "*", scheme: bsp}`
 		if len(everything) > 0 {
-			what, hint = what+" on every server", hint+" and without servers"
+			what, hint = what+" on every server", hint+", without servers"
 		}
 		w.fatal(at, sync.path, hint, "%s", what)
 	}
@@ -218,6 +218,8 @@ func (w *walker) crossServers(l *leaf) bool {
 	list, most := *l.ptr.(*[]int), w.cfg.Cluster.Servers
 	for i, m := range list {
 		switch {
+		case most < 1: // which is told already
+			return false
 		case m >= most && w.cfg.Cluster.Placement != "mixed":
 			w.fatal(l.node, l.path, fmt.Sprintf("name servers from 0 to %d, or raise cluster.servers", most-1), "there is no server %d: cluster.servers is %d", m, most)
 			return false
@@ -297,7 +299,7 @@ func (w *walker) crossCopies() {
 		if cache := w.rows[i].byPath["cache"]; cache != nil {
 			at = cache
 		}
-		w.fatal(at.node, at.path, "remove "+behind+", or let workers pull before every iteration: scheme: ssp without cache",
+		w.fatal(at.node, at.path, w.pulling(i)+", or another scheme in place of "+behind,
 			"workers keep copies of these parameters from one iteration to the next, but %s makes workers skip iterations", behind)
 	}
 }

@@ -17,10 +17,10 @@ func (w *walker) crossSchemes(t *table) {
 			switch o := w.cfg.Train.Optimizer; {
 			case !e.OwnUpdate || w.cfg.Sync[i].Update == UpdateAdd:
 			case !name.bad && o.Name != "sgd":
-				w.fatal(at.node, at.path, "set train.optimizer.name: sgd, or push: delta in this rule",
+				w.fatal(at.node, at.path, "set train.optimizer.name: sgd, or "+w.delta(i),
 					"%s bounds what each push changes, but under %s a push moves the parameters again with later ones", e.Name, o.Name)
 			case !decay.bad && o.WeightDecay > 0:
-				w.fatal(at.node, at.path, "set train.optimizer.weight_decay: 0, or push: delta in this rule",
+				w.fatal(at.node, at.path, "set train.optimizer.weight_decay: 0, or "+w.delta(i),
 					"%s bounds what each push changes, but weight_decay (%s) changes the parameters too", e.Name, format(&o.WeightDecay))
 			case !l1.bad && o.L1 > 0:
 				w.fatal(at.node, at.path, "set train.optimizer.l1: 0", "%s bounds what each push changes, but l1 (%s) changes the parameters too", e.Name, format(&o.L1))
@@ -58,7 +58,7 @@ func (w *walker) crossWhole(i, k int, e scheme.Entry) {
 func (w *walker) crossAlone(i, k int, e scheme.Entry) {
 	phases, at := w.phasesOf(i)
 	if k < len(phases)-1 || phases[k].Until != (Until{}) {
-		w.fatal(at.node, at.path, "set strict: false there, or make it the last scheme, without until",
+		w.fatal(at.node, at.path, "set "+w.inScheme(i, k, "strict")+": false, or make it the last scheme, without until",
 			"%s with strict: true may hold back a slow worker until the fast ones continue, but these wait for it at the change: a deadlock", e.Name)
 		return
 	}
@@ -71,7 +71,7 @@ func (w *walker) crossAlone(i, k int, e scheme.Entry) {
 		if j == i || waits < 0 && len(others) < 2 {
 			continue
 		}
-		w.fatal(at.node, at.path, "set strict: false here, or use asp, softsync or vap there",
+		w.fatal(at.node, at.path, fmt.Sprintf("set %s: false, or %s: asp", w.inScheme(i, k, "strict"), w.inScheme(j, max(0, waits), "scheme")),
 			"%s with strict: true may hold back a slow worker until the fast ones continue, but %s (%s) may make these wait for it: a deadlock",
 			e.Name, w.rows[j].prefix, others[max(0, waits)].Scheme)
 		return

@@ -79,13 +79,13 @@ func (w *walker) crossStepRules(policy *leaf, e work.Entry) {
 			case e.Scheme != "":
 				why, hint = w.unlike(e, i)
 			case s.CopiesOf(ph.Params) != scheme.Pulled:
-				why, hint = "keep copies of the parameters and add their own pushes to them", "set scheme: ssp without cache, or work.policy: fixed"
+				why, hint = "keep copies of the parameters and add their own pushes to them", w.pulling(i)+", or work.policy: fixed"
 			case s.Scope == scheme.PerServer:
 				why, hint = "wait for a grant before they push", "set another scheme, or work.policy: fixed"
 			case e.Moves && s.WantsNorms(ph.Params):
 				why, hint = "tell the norms of whole pushes", "set another scheme, or work.policy: fixed"
 			case r.Push == PushDelta:
-				why, hint = "push deltas of whole iterations", "set push: gradient if the scheme takes it, or work.policy: fixed"
+				why, hint = "push deltas of whole iterations", "set "+w.rows[i].prefix+".push: gradient if the scheme takes it, or work.policy: fixed"
 			}
 			if why != "" {
 				if e.Scheme != "" {
@@ -111,9 +111,9 @@ func (w *walker) unlike(e work.Entry, i int) (why, hint string) {
 	case r.Push == PushDelta && !w.cfg.Local.IsSet():
 		return "takes deltas of whole iterations, and the policy pushes gradients of others", hint
 	case isDrop && p.Required != int64(w.cfg.Work.Required):
-		return fmt.Sprintf("closes them at required: %d, and work.required is %d", p.Required, w.cfg.Work.Required), hint + ", or set both alike"
+		return fmt.Sprintf("closes them at required: %d, and work.required is %d", p.Required, w.cfg.Work.Required), hint + ", or set " + w.rows[i].prefix + fmt.Sprintf(".required: %d", w.cfg.Work.Required)
 	case isDrop && p.Contributors != "shard":
-		return "has contributors: " + p.Contributors + ", and each shard takes the copies that it gets first", "set contributors: shard"
+		return "has contributors: " + p.Contributors + ", and each shard takes the copies that it gets first", "set " + w.rows[i].prefix + ".contributors: shard"
 	}
 	return "", ""
 }

@@ -34,7 +34,7 @@ func (w *walker) crossWork(t *table) {
 		return
 	}
 	for i := range w.cfg.Sync {
-		for _, ph := range w.cfg.Sync[i].Phases() {
+		for k, ph := range w.cfg.Sync[i].Phases() {
 			e, ok := scheme.Lookup(ph.Scheme)
 			switch {
 			case !ok:
@@ -47,19 +47,19 @@ func (w *walker) crossWork(t *table) {
 					"%s deals the rows of an epoch to all ranks, but sync[%d] (%s) closes iterations without the pushes of slow ones, and these samples would be lost", who, i, e.Name)
 				return
 			case e.Alone != nil && e.Alone(ph.Params) && w.cfg.DealsBatches():
-				w.fatal(at.node, at.path, "set strict: false there, or work.policy: fixed",
+				w.fatal(at.node, at.path, "set "+w.inScheme(i, k, "strict")+": false, or work.policy: fixed",
 					"%s makes fast ranks wait for the batches that follow a plan, but sync[%d] (%s with strict: true) may hold back a slow one until the fast ones continue: a deadlock", who, i, e.Name)
 				return
 			case e.CopiesOf(ph.Params) != scheme.Pulled:
-				w.fatal(at.node, at.path, "set scheme: ssp without cache, or leave the batches equal and whole",
+				w.fatal(at.node, at.path, w.pulling(i)+", or leave the batches equal and whole",
 					"%s weighs pushes by their samples, which differ, but with sync[%d] (%s) workers add their own pushes to copies of the parameters, all with the same weight", who, i, e.Name)
 				return
 			case e.Name == "ringleader":
-				w.fatal(at.node, at.path, "set scheme: quorum or softsync, or leave the batches equal and whole",
+				w.fatal(at.node, at.path, "set "+w.inScheme(i, k, "scheme")+": quorum or softsync, or leave the batches equal and whole",
 					"%s weighs pushes by their samples, which differ, but under sync[%d] (%s) all workers weigh alike, whatever their batches", who, i, e.Name)
 				return
 			case e.Means != nil && e.Means(ph.Params, 1) > 0:
-				w.fatal(at.node, at.path, "set versions: single, or leave the batches equal and whole",
+				w.fatal(at.node, at.path, "set "+w.inScheme(i, k, "versions")+": single, or leave the batches equal and whole",
 					"%s weighs pushes by their samples, which differ, but sync[%d] (%s) keeps means of pushes that all weigh the same", who, i, e.Name)
 				return
 			}

@@ -137,7 +137,7 @@ func (c *Config) Stragglers(worker, computing, rows int, traces Traces) (slow st
 const faultExample = "{worker: 3, slow: {factor: 5}}"
 
 func (w *walker) faults(ptr *[]Fault, l *leaf, n *yaml.Node) bool {
-	items, ok := w.items(l, n, "- "+faultExample)
+	items, ok := w.items(l, n, "["+faultExample+"]")
 	if !ok {
 		return false
 	}

@@ -61,7 +61,7 @@ func (w *walker) meant(s synonym, value string) string {
 	case workersWord:
 		return w.workersHint(value)
 	case "":
-		return "did you mean " + orList(s.paths) + "?"
+		return w.meantPaths(s.paths, s.paths)
 	}
 	return s.hint
 }

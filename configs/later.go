@@ -57,7 +57,7 @@ func laterValue(path, value string) bool {
 // belongs returns a hint for a word that is not a value of this key, but has an equivalent, perhaps under another key.
 func belongs(path, word string) (hint string, ok bool) {
 	if path == "send.order" && word == "slots" {
-		return "slots belong to R2SP, whose servers grant them: write scheme: r2sp in a rule of sync, with any order", true
+		return "slots belong to R2SP, whose servers grant them: set sync[0].scheme: r2sp with send.order: auto", true
 	}
 	if path == "device.kind" && strings.EqualFold(word, "gpu") {
 		return "write cuda, for NVIDIA GPUs", true

@@ -42,7 +42,7 @@ func (w *walker) localDefaults(t *table) {
 // crossLocal refuses what does not go with steps of the workers' own.
 func (w *walker) crossLocal(t *table) {
 	policy, steps := t.byPath["local.policy"], t.byPath["local.steps"]
-	if policy.bad || steps.bad {
+	if policy.bad || steps.bad || t.byPath["local.host_steps"].bad || t.byPath["local.fragments"].bad { // numbers that divide others
 		return
 	}
 	l := &w.cfg.Local
@@ -102,9 +102,9 @@ func (w *walker) crossVotes(t *table) {
 		return
 	}
 	for i := range w.cfg.Sync {
-		for _, ph := range w.cfg.Sync[i].Phases() {
+		for k, ph := range w.cfg.Sync[i].Phases() {
 			if ph.Scheme != "bsp" {
-				w.fatal(w.nodeOf(t, name, w.tree), name.path, "set scheme: bsp in every rule of sync, or another period", "%s lets all workers decide together when to exchange, but under sync[%d] (%s) they are in different rounds", e.Name, i, ph.Scheme)
+				w.fatal(w.nodeOf(t, name, w.tree), name.path, fmt.Sprintf("set %s: bsp, or another period", w.inScheme(i, k, "scheme")), "%s lets all workers decide together when to exchange, but under sync[%d] (%s) they are in different rounds", e.Name, i, ph.Scheme)
 				return
 			}
 		}
@@ -155,7 +155,7 @@ func (w *walker) crossLocalRules(policy *leaf, e local.Entry) {
 			switch {
 			case !ok:
 			case s.CopiesOf(ph.Params) != scheme.Pulled:
-				w.fatal(at.node, at.path, "set cache: false, or a scheme whose workers pull", "with %s a worker adds its pushes to a copy of the parameters, but with local.policy %s it already works on parameters of its own", s.Name, e.Name)
+				w.fatal(at.node, at.path, w.pulling(i)+", or a scheme whose workers pull", "with %s a worker adds its pushes to a copy of the parameters, but with local.policy %s it already works on parameters of its own", s.Name, e.Name)
 			case e.Weigh != local.BySamples && s.Means != nil && s.Means(ph.Params, 2) > 0:
 				w.fatal(at.node, at.path, "choose a scheme without such means, such as bsp, ssp or asp", "%s keeps means of pushes, weighted by their samples, but with local.policy %s pushes do not count by samples", s.Name, e.Name)
 			case w.cfg.Local.AveragesState() && s.Means != nil && s.Means(ph.Params, 2) > 0:
@@ -169,7 +169,7 @@ func (w *walker) crossLocalRules(policy *leaf, e local.Entry) {
 			case ph.Until.Epochs > 0 && w.cfg.Local.Constant() == 0:
 				w.fatal(at.node, at.path, "give until iterations, which count exchanges", "with %s nobody knows how many exchanges an epoch has", w.varying())
 			case e.PerPush && s.Whole(ph.Common, ph.Params):
-				w.report(Warning, policy.node, policy.path, "set scheme: asp, or ssp with a large bound", "the momentum of %s counts pushes, each of which is a version, but with sync[%d] (%s) a version is made of the pushes of all workers", e.Name, i, s.Name)
+				w.report(Warning, policy.node, policy.path, "set "+w.inScheme(i, k, "scheme")+": asp, or ssp with a large bound", "the momentum of %s counts pushes, each of which is a version, but with sync[%d] (%s) a version is made of the pushes of all workers", e.Name, i, s.Name)
 			}
 		}
 		w.addWhole(i, e)

@@ -227,11 +227,11 @@ func (w *walker) nearPath(v *override, known *knownPaths) string {
 	if s, ok := synonymOf(lastName(pattern)); ok && len(Nearest(pattern, known.all())) == 0 && !strings.Contains(pattern, "[]") {
 		return w.meant(s, v.value)
 	}
-	return known.near(v)
+	return w.near(v, known)
 }
 
 // near returns a hint with the nearest paths, in the spelling of the override.
-func (k *knownPaths) near(v *override) string {
+func (w *walker) near(v *override, k *knownPaths) string {
 	pattern, legal := show(v.path, true), append(k.all(), sweepKey)
 	found := Nearest(pattern, legal)
 	if len(found) == 0 {
@@ -253,6 +253,7 @@ func (k *knownPaths) near(v *override) string {
 		return v.noKey()
 	}
 	found = withoutPhases(found)
+	shown := slices.Clone(found)
 	for i, path := range found {
 		for _, s := range v.path {
 			if s.key == "" {
@@ -263,9 +264,9 @@ func (k *knownPaths) near(v *override) string {
 		if v.name != show(v.path, false) {           // a variable
 			path = envPrefix + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(path))
 		}
-		found[i] = path
+		shown[i] = path
 	}
-	return "did you mean " + orList(found) + "?"
+	return w.meantPaths(found, shown)
 }
 
 // apply puts one override into the tree. The value null removes the key, so that its default applies.

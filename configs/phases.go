@@ -151,7 +151,7 @@ func (w *walker) phasedRule(r *Rule, path string, n *yaml.Node) bool {
 // unknownBesideSchemes reports a key of a rule that belongs in one of its schemes, or that is unknown.
 func (w *walker) unknownBesideSchemes(t *table, section string, key *yaml.Node) {
 	if slices.Contains(bind("", phaseKeys, &Phase{}).below(""), key.Value) || len(ownersOf(key.Value)) > 0 {
-		w.misshapen(key, join(t.prefix, key.Value), "write it into one of the schemes, as in "+schemesExample, "belongs in one of the schemes")
+		w.misshapen(key, join(t.prefix, key.Value), "move it into one of them, as in "+schemesExample, "belongs in one of the schemes")
 		return
 	}
 	w.unknownKey(t, section, key)
@@ -163,7 +163,13 @@ const schemesExample = "schemes: [{scheme: bsp, until: 100}, {scheme: ssp, stale
 func (w *walker) phases(ptr *[]Phase, l *leaf, n *yaml.Node) bool {
 	items, ok := w.items(l, n, schemesExample)
 	if ok && len(items) < 2 {
-		w.misshapen(n, l.path, "write scheme: in the rule itself, or "+schemesExample, "want at least 2 schemes, got %d", len(items))
+		first := "bsp"
+		if len(items) == 1 {
+			if e, known := scheme.Lookup(valueOf(deref(items[0]), "scheme")); known {
+				first = e.Name
+			}
+		}
+		w.misshapen(n, l.path, "write scheme: "+first+" in place of schemes, or "+schemesExample, "want at least 2 schemes, got %d", len(items))
 		ok = false
 	}
 	if !ok {
@@ -193,7 +199,7 @@ func (w *walker) phase(ph *Phase, path string, n *yaml.Node, delta bool) *table 
 	before := len(w.diags)
 	w.mapping(t, "", n, func(t *table, _ string, key *yaml.Node) {
 		if key.Value == "match" || key.Value == "servers" || key.Value == "push" || key.Value == "update" {
-			w.misshapen(key, join(path, key.Value), "write it beside schemes", "is one for all schemes of a rule")
+			w.misshapen(key, join(path, key.Value), "move it beside schemes", "is one for all schemes of a rule")
 			return
 		}
 		w.unknownInRule(t, key, name, known)
@@ -206,7 +212,11 @@ func (w *walker) phase(ph *Phase, path string, n *yaml.Node, delta bool) *table 
 		w.schemeError(t, e, errServerScope)
 	}
 	if e.CopiesOf(ph.Params) != scheme.Pulled {
-		w.schemeError(t, e, errCopies)
+		way := "set scheme: ssp"
+		if t.byPath["cache"] != nil {
+			way = "set cache: false"
+		}
+		w.schemeError(t, e, fmt.Errorf("%w; give it a rule of its own, or %s", errCopies, way))
 	}
 	w.checkScheme(t, e, ph, before)
 	return t
@@ -291,7 +301,7 @@ func formatUntil(u Until) string {
 }
 
 // errCopies refuses a scheme whose workers keep copies: at a change of scheme, every worker must pull.
-var errCopies = errors.New("scheme: lets workers keep copies, but at a change of scheme all workers pull; give it a rule of its own, or set cache: false")
+var errCopies = errors.New("scheme: lets workers keep copies, but at a change of scheme all workers pull")
 
 // errServerScope refuses a scheme that schedules the link of a server.
 var errServerScope = errors.New("scheme: decides for all shards of its rule on a server, and cannot take turns with another; give it a rule of its own")

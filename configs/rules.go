@@ -25,7 +25,7 @@ func (w *walker) items(l *leaf, n *yaml.Node, example string) (items []*yaml.Nod
 }
 
 func (w *walker) rules(ptr *[]Rule, l *leaf, n *yaml.Node) bool {
-	items, ok := w.items(l, n, `- {match: "*", scheme: bsp}`)
+	items, ok := w.items(l, n, `[{match: "*", scheme: bsp}]`)
 	if !ok {
 		return false
 	}

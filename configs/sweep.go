@@ -31,7 +31,7 @@ func Sweep(name string, src []byte, o Options) ([]Point, Diagnostics) {
 	if refused != nil {
 		return nil, Diagnostics{refused.printable()}
 	}
-	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: newOrigins(), cfg: &Config{}}
+	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: newOrigins(), cfg: &Config{}, tree: root}
 	settings := w.takeSweep(root)
 	if w.diags.Failed() {
 		return nil, w.diags.sorted()
@@ -72,7 +72,7 @@ func (w *walker) takeSweep(root *yaml.Node) [][]setting {
 		case value.Kind == yaml.SequenceNode && len(value.Content) > 0:
 			return w.pointList(value)
 		}
-		w.misshapen(key, sweepKey, "write train.optimizer.lr: [0.1, 0.01] below it for all combinations, or a list of {train.optimizer.lr: 0.1, seed: 1}",
+		w.misshapen(key, sweepKey, "write lists of values below it for all combinations, as in train.optimizer.lr: [0.1, 0.01], or a list of settings, as in {train.optimizer.lr: 0.1, seed: 1}",
 			"want paths with lists of values, or a list of settings, got %s", filled(value))
 		return nil
 	}
@@ -89,7 +89,7 @@ func (w *walker) product(n *yaml.Node) [][]setting {
 			continue
 		}
 		if values.Kind != yaml.SequenceNode || len(values.Content) == 0 {
-			w.misshapen(n.Content[i+1], join(sweepKey, path), "write "+path+": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", filled(values))
+			w.misshapen(n.Content[i+1], join(sweepKey, path), "write a list, as in "+path+": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", filled(values))
 			continue
 		}
 		if len(points)*len(values.Content) > PointsMax {

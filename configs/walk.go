@@ -259,10 +259,21 @@ func (w *walker) unknownKey(t *table, section string, key *yaml.Node) {
 	for _, n := range near {
 		t.excuse(join(section, n))
 	}
-	if len(near) == 0 {
+	if len(near) > 0 {
+		hint = w.meantIn(t, section, near)
+	} else {
 		hint = w.further(t, section, name, legal, hint)
 	}
 	w.misshapen(key, join(t.prefix, join(section, name)), hint, "unknown key")
+}
+
+// meantIn is meantOf for names in a section.
+func (w *walker) meantIn(t *table, section string, names []string) string {
+	keys := make([]*leaf, len(names))
+	for i, n := range names {
+		keys[i] = t.leaf(join(section, n))
+	}
+	return w.meantOf(t, keys, names)
 }
 
 // further looks for the meaning of a word that is near no key of its section. It excuses the keys that were probably meant.
@@ -278,22 +289,23 @@ func (w *walker) further(t *table, section, name string, legal []string, hint st
 		for _, n := range words {
 			t.excuse(join(section, n))
 		}
-		return "did you mean " + orList(words) + "?"
+		return w.meantIn(t, section, words)
 	}
+	var keys []*leaf
 	word, _, _ := strings.Cut(name, "_")
 	others := elsewhere(name, t)
 	for _, n := range legal {
 		if first, _, _ := strings.Cut(n, "_"); first == word && len(others) > 0 { // checkpoint.every beside evaluate.every_epochs
 			t.excuse(join(section, n))
-			paths = append(paths, join(t.prefix, join(section, n)))
+			paths, keys = append(paths, join(t.prefix, join(section, n))), append(keys, t.leaf(join(section, n)))
 		}
 	}
 	for _, l := range others {
 		t.excuse(l.spec.path)
-		paths = append(paths, l.path)
+		paths, keys = append(paths, l.path), append(keys, l)
 	}
 	if len(paths) > 0 {
-		hint = "did you mean " + orList(paths) + "?"
+		hint = w.meantOf(t, keys, paths)
 	}
 	return hint
 }

@@ -26,7 +26,7 @@ func (p *DSPSParams) Check() error {
 	case p.SMax < p.SMin:
 		return fmt.Errorf("s_max: %d is below s_min, which is %d; set s_max to s_min (as ssp) or more", p.SMax, p.SMin)
 	case p.SMax > stalenessMax:
-		return fmt.Errorf("s_max: %d is above %d, more iterations than any run has; use scheme asp for no bound", p.SMax, stalenessMax)
+		return fmt.Errorf("s_max: %d is above %d, more iterations than any run has; set scheme: asp for no bound", p.SMax, stalenessMax)
 	case p.Window < 1:
 		return fmt.Errorf("window: %d is below 1, a measurement in each iteration; set 1 or more", p.Window)
 	case !(p.Smoothing >= 0.01 && p.Smoothing <= 1):

@@ -35,7 +35,7 @@ func (p *DSSPParams) Check() error {
 	case p.SU < p.SL:
 		return fmt.Errorf("s_u: %d is below s_l, which is %d; set s_u to s_l (as ssp) or more", p.SU, p.SL)
 	case p.SU > rangeMax:
-		return fmt.Errorf("s_u: %d is above %d, which bounds nothing in practice; lower it, or use scheme asp", p.SU, rangeMax)
+		return fmt.Errorf("s_u: %d is above %d, which bounds nothing in practice; lower it, or set scheme: asp", p.SU, rangeMax)
 	case p.Mode != DSSPBounded && p.Mode != DSSPLiteral:
 		return fmt.Errorf("mode: %q is not one of bounded, literal; bounded is the default", p.Mode)
 	}

@@ -14,7 +14,7 @@ type ESSPParams struct {
 // Check names the key, the value, the limit and the way out.
 func (p *ESSPParams) Check() error {
 	if p.Staleness > keptMax {
-		return fmt.Errorf("staleness: %d is above %d, and a worker keeps its last s+1 pushes; lower it, or use scheme ssp with push: delta and cache: true", p.Staleness, keptMax)
+		return fmt.Errorf("staleness: %d is above %d, and a worker keeps its last s+1 pushes; lower it, or set scheme: ssp with push: delta and cache: true", p.Staleness, keptMax)
 	}
 	ssp := SSPParams{Staleness: p.Staleness, Release: ReleaseSoft}
 	return ssp.Check()

@@ -55,7 +55,7 @@ func (p *PSSPParams) Check() error {
 	case p.Staleness < 0:
 		return fmt.Errorf("staleness: %d is below 0, the lead at which the slowest worker still runs; set 0 or more", p.Staleness)
 	case p.Staleness > stalenessMax:
-		return fmt.Errorf("staleness: %d is above %d, more iterations than any run has; use scheme asp for no bound", p.Staleness, stalenessMax)
+		return fmt.Errorf("staleness: %d is above %d, more iterations than any run has; set scheme: asp for no bound", p.Staleness, stalenessMax)
 	case p.Mode != PSSPConstant && p.Mode != PSSPDynamic:
 		return fmt.Errorf("mode: %q is not one of constant, dynamic; constant is the default", p.Mode)
 	case !fraction(p.Probability):

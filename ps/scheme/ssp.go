@@ -15,10 +15,10 @@ type SSPParams struct {
 // Check names the key, the value, the limit and the way out.
 func (p *SSPParams) Check() error {
 	if p.Staleness < 0 {
-		return fmt.Errorf("staleness: %d is below 0, the bound at which the slowest worker still runs; set 0 (as bsp) or more, or use scheme asp for no bound", p.Staleness)
+		return fmt.Errorf("staleness: %d is below 0, the bound at which the slowest worker still runs; set 0 (as bsp) or more, or set scheme: asp for no bound", p.Staleness)
 	}
 	if p.Staleness > stalenessMax {
-		return fmt.Errorf("staleness: %d is above %d, more iterations than any run has; use scheme asp for no bound", p.Staleness, stalenessMax)
+		return fmt.Errorf("staleness: %d is above %d, more iterations than any run has; set scheme: asp for no bound", p.Staleness, stalenessMax)
 	}
 	return p.Release.check()
 }
