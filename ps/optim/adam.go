@@ -10,13 +10,13 @@ type adam struct{ beta1, beta2, epsilon float64 }
 
 func (adam) State() int { return 2 }
 
-func (r adam) Step(dst, src, grad []float32, state [][]float32, a Args) {
+func (r adam) Step(dst, src, grad []float32, state [][]float32, a Args) uint32 {
 	mustFit(dst, src, grad, state, 2)
 	if a.Step < 1 {
 		panic(fmt.Sprintf("optim: adam takes step %d; its bias correction counts from 1", a.Step))
 	}
 	c := r.scalars(a)
-	adamPass(dst, src, grad, state[0], state[1], &c)
+	return adamPass(dst, src, grad, state[0], state[1], &c)
 }
 
 // adamScalars are the constants of one step. The bias corrections 1 - beta^t are in rate and root.

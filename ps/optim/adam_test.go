@@ -81,7 +81,11 @@ func TestAdamEqualsItsTwin(t *testing.T) {
 				pass(dst, s, grad, mm, vv, c)
 				return [][]float32{dst, mm, vv}
 			}
-			got, want := run(adamPass), run(adamGo)
+			var top uint32
+			got, want := run(func(dst, src, grad, m, v []float32, c *adamScalars) { top = adamPass(dst, src, grad, m, v, c) }), run(adamGo)
+			if want := topGo(got[0]); top != want {
+				t.Fatalf("in place %v: the largest magnitude of %d elements is %x, a look at them gives %x", inPlace, n, top, want)
+			}
 			for k := range got {
 				if i := bitsDiffer(got[k], want[k]); i >= 0 {
 					t.Fatalf("in place %v: element %d of %d of vector %d is %v, the twin gives %v", inPlace, i, n, k, got[k][i], want[k][i])

@@ -47,8 +47,9 @@ type Rule interface {
 	// as zeros and are updated in place.
 	State() int
 	// Step writes the next parameters to dst in one pass. dst, src, grad and the State() vectors of state have the same length;
-	// otherwise it panics. dst may be src, but no other vectors may overlap.
-	Step(dst, src, grad []float32, state [][]float32, a Args)
+	// otherwise it panics. dst may be src, but no other vectors may overlap. It returns the largest magnitude that it wrote to dst,
+	// as bits without the sign.
+	Step(dst, src, grad []float32, state [][]float32, a Args) uint32
 }
 
 var names = []string{"sgd", "momentum", "nesterov", "adam", "lars"}

@@ -47,12 +47,12 @@ type slowMo struct{ mu float32 }
 
 func (slowMo) State() int { return 1 }
 
-func (r slowMo) Step(dst, src, grad []float32, state [][]float32, a Args) {
+func (r slowMo) Step(dst, src, grad []float32, state [][]float32, a Args) uint32 {
 	mustFit(dst, src, grad, state, 1)
 	u, gamma := state[0], a.Inner
 	if gamma == 0 { // a schedule that has come to its end: the workers' steps are 0, and so is what they push
 		copy(dst, src)
-		return
+		return topPass(dst)
 	}
 	rate := a.LR * gamma
 	for i, x := range src {
@@ -60,6 +60,7 @@ func (r slowMo) Step(dst, src, grad []float32, state [][]float32, a Args) {
 		u[i] = float32(r.mu*u[i]) + d/gamma
 		dst[i] = x - float32(rate*u[i])
 	}
+	return topPass(dst)
 }
 
 type delayedNesterov struct {
@@ -70,7 +71,7 @@ type delayedNesterov struct {
 
 func (delayedNesterov) State() int { return 2 }
 
-func (r delayedNesterov) Step(dst, src, grad []float32, state [][]float32, a Args) {
+func (r delayedNesterov) Step(dst, src, grad []float32, state [][]float32, a Args) uint32 {
 	mustFit(dst, src, grad, state, 2)
 	m, acc, n := state[0], state[1], float32(r.every)
 	share := 1 / n
@@ -82,7 +83,7 @@ func (r delayedNesterov) Step(dst, src, grad []float32, state [][]float32, a Arg
 			acc[i] = 0
 			dst[i] = x - float32(a.LR*(float32(of*m[i])+float32(share*d)))
 		}
-		return
+		return topPass(dst)
 	}
 	of := float32(r.c * r.mu)
 	for i, x := range src {
@@ -90,4 +91,5 @@ func (r delayedNesterov) Step(dst, src, grad []float32, state [][]float32, a Arg
 		acc[i] += d
 		dst[i] = x - float32(a.LR*(float32(of*m[i])+float32(share*d)))
 	}
+	return topPass(dst)
 }

@@ -7,6 +7,18 @@ package optim
 // the compiler drops all bounds checks (go build -gcflags=-d=ssa/check_bce shows none inside them). Each product is
 // rounded to float32 before it is added; see the package comment for why.
 
+// topGo is the largest magnitude in x, as bits; 0 if x is empty. See magnitude.
+func topGo(x []float32) (top uint32) {
+	for len(x) >= 4 {
+		top = max(top, magnitude(x[0]), magnitude(x[1]), magnitude(x[2]), magnitude(x[3]))
+		x = x[4:]
+	}
+	for _, v := range x {
+		top = max(top, magnitude(v))
+	}
+	return top
+}
+
 // scaleGo is dst = weight*src.
 func scaleGo(dst, src []float32, weight float32) {
 	for len(dst) >= 4 && len(src) >= 4 {

@@ -11,9 +11,9 @@
 // BenchmarkBlend and BenchmarkStep show passes beside twins, which end in -go. Why no generator: a pass is a macro that says
 // what happens to eight elements, and a loop around it. A program that writes these lines would be longer than they are.
 //
-// What a pass does: all its vectors are of one length, a multiple of 8 and not 0; passes_amd64.go gives what is left over to the
+// A pass returns the largest magnitude that it wrote. What it does: all its vectors are of one length, a multiple of 8 and not 0; passes_amd64.go gives what is left over to the
 // twin. It does eight elements a turn until what is left is a multiple of 32, and then 32 a turn: four times the macro, each
-// in registers of its own, so that none waits for another. The loop of 32 begins at a multiple of 32 bytes of code.
+// in registers that others have done with, so that none waits for another. The loop of 32 begins at a multiple of 32 bytes of code.
 //
 // Registers:
 //   DI            dst
@@ -22,7 +22,8 @@
 //   CX            elements done: (SI)(CX*4) is the next one of the first operand
 //   R9            the length
 //   R10           how many of the length are done eight at a time
-//   Y0 to Y11     what is computed with; a macro is told which of them it may use
+//   Y0 to Y9      what is computed with; a macro is told which of them it may use
+//   Y10, Y11      the largest magnitudes that were written so far, in turn, so that none waits for the one before
 //   Y12 to Y15    scalars, each eight times; a macro says which
 // adamAVX2 and normsAVX2 use theirs in another way, and say so.
 //
@@ -37,24 +38,95 @@
 // end. Any NaN counts as any other.
 // With the tag purego all tests of the package run on the twins alone.
 
-// SCALE is dst = weight*src. Y15 weight. off counts bytes behind CX, here and below.
-#define SCALE(off, t) \
-	VMULPS  off(SI)(CX*4), Y15, t; \
-	VMOVUPS t, off(DI)(CX*4)
+// TOP keeps the largest magnitude of x in top: twice its bits, which have lost the sign and have the order of the numbers. One that is
+// not finite is larger than all others, so a pass tells without another look at memory whether it wrote such a value.
+#define TOP(x, t, top) \
+	VPADDD  x, x, t; \
+	VPMAXUD t, top, top
 
-// func scaleAVX2(dst, src []float32, weight float32)
-TEXT ·scaleAVX2(SB), NOSPLIT, $0-52
+// TOPOF leaves the largest magnitude of Y10 and Y11 in AX.
+#define TOPOF \
+	VPMAXUD      Y10, Y11, Y11; \
+	VEXTRACTI128 $1, Y11, X10; \
+	VPMAXUD      X10, X11, X11; \
+	VPSHUFD      $0x4E, X11, X10; \
+	VPMAXUD      X10, X11, X11; \
+	VPSHUFD      $0xB1, X11, X10; \
+	VPMAXUD      X10, X11, X11; \
+	VMOVD        X11, AX; \
+	SHRL         $1, AX
+
+// func topAVX2(x []float32) uint32
+TEXT ·topAVX2(SB), NOSPLIT, $0-28
+	MOVQ  x_base+0(FP), SI
+	MOVQ  x_len+8(FP), R9
+	XORQ  CX, CX
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVQ  R9, R10
+	ANDQ  $31, R10
+	JZ    top32
+
+top8:
+	VMOVDQU (SI)(CX*4), Y0
+	TOP(Y0, Y1, Y11)
+	ADDQ    $8, CX
+	CMPQ    CX, R10
+	JB      top8
+
+top32:
+	CMPQ  CX, R9
+	JAE   topEnd
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	PCALIGN $32
+
+top32Loop:
+	VMOVDQU (SI)(CX*4), Y0
+	VMOVDQU 32(SI)(CX*4), Y1
+	VMOVDQU 64(SI)(CX*4), Y2
+	VMOVDQU 96(SI)(CX*4), Y3
+	VPSLLD  $1, Y0, Y0
+	VPSLLD  $1, Y1, Y1
+	VPSLLD  $1, Y2, Y2
+	VPSLLD  $1, Y3, Y3
+	VPMAXUD Y0, Y8, Y8
+	VPMAXUD Y1, Y9, Y9
+	VPMAXUD Y2, Y10, Y10
+	VPMAXUD Y3, Y11, Y11
+	ADDQ    $32, CX
+	CMPQ    CX, R9
+	JB      top32Loop
+	VPMAXUD Y8, Y11, Y11
+	VPMAXUD Y9, Y11, Y11
+
+topEnd:
+	TOPOF
+	MOVL AX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// SCALE is dst = weight*src. Y15 weight. off counts bytes behind CX, here and below.
+#define SCALE(off, t, u, top) \
+	VMULPS  off(SI)(CX*4), Y15, t; \
+	VMOVUPS t, off(DI)(CX*4); \
+	TOP(t, u, top)
+
+// func scaleAVX2(dst, src []float32, weight float32) uint32
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-60
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         src_base+24(FP), SI
 	VBROADCASTSS weight+48(FP), Y15
 	XORQ         CX, CX
+	VPXOR        Y10, Y10, Y10
+	VPXOR        Y11, Y11, Y11
 	MOVQ         R9, R10
 	ANDQ         $31, R10
 	JZ           scale32
 
 scale8:
-	SCALE(0, Y0)
+	SCALE(0, Y0, Y4, Y11)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   scale8
@@ -65,38 +137,43 @@ scale32:
 	PCALIGN $32
 
 scale32Loop:
-	SCALE(0, Y0)
-	SCALE(32, Y1)
-	SCALE(64, Y2)
-	SCALE(96, Y3)
+	SCALE(0, Y0, Y4, Y11)
+	SCALE(32, Y1, Y5, Y10)
+	SCALE(64, Y2, Y6, Y11)
+	SCALE(96, Y3, Y7, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   scale32Loop
 
 scaleEnd:
+	TOPOF
+	MOVL AX, ret+56(FP)
 	VZEROUPPER
 	RET
 
 // SUM is dst = a + weight*b. Y15 weight.
-#define SUM(STORE, off, t) \
+#define SUM(STORE, off, t, u, top) \
 	VMULPS  off(DX)(CX*4), Y15, t; \
 	VADDPS  off(SI)(CX*4), t, t; \
-	STORE   t, off(DI)(CX*4)
+	STORE   t, off(DI)(CX*4); \
+	TOP(t, u, top)
 
-// func sumAVX2(dst, a, b []float32, weight float32, stream bool)
-TEXT ·sumAVX2(SB), NOSPLIT, $0-77
+// func sumAVX2(dst, a, b []float32, weight float32, stream bool) uint32
+TEXT ·sumAVX2(SB), NOSPLIT, $0-84
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         a_base+24(FP), SI
 	MOVQ         b_base+48(FP), DX
 	VBROADCASTSS weight+72(FP), Y15
 	XORQ         CX, CX
+	VPXOR        Y10, Y10, Y10
+	VPXOR        Y11, Y11, Y11
 	MOVQ         R9, R10
 	ANDQ         $31, R10
 	JZ           sum32
 
 sum8:
-	SUM(VMOVUPS, 0, Y0)
+	SUM(VMOVUPS, 0, Y0, Y4, Y11)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   sum8
@@ -111,10 +188,10 @@ sum32:
 	PCALIGN $32
 
 sum32Loop:
-	SUM(VMOVUPS, 0, Y0)
-	SUM(VMOVUPS, 32, Y1)
-	SUM(VMOVUPS, 64, Y2)
-	SUM(VMOVUPS, 96, Y3)
+	SUM(VMOVUPS, 0, Y0, Y4, Y11)
+	SUM(VMOVUPS, 32, Y1, Y5, Y10)
+	SUM(VMOVUPS, 64, Y2, Y6, Y11)
+	SUM(VMOVUPS, 96, Y3, Y7, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   sum32Loop
@@ -122,28 +199,31 @@ sum32Loop:
 	PCALIGN $32
 
 sum32Stream:
-	SUM(VMOVNTPS, 0, Y0)
-	SUM(VMOVNTPS, 32, Y1)
-	SUM(VMOVNTPS, 64, Y2)
-	SUM(VMOVNTPS, 96, Y3)
+	SUM(VMOVNTPS, 0, Y0, Y4, Y11)
+	SUM(VMOVNTPS, 32, Y1, Y5, Y10)
+	SUM(VMOVNTPS, 64, Y2, Y6, Y11)
+	SUM(VMOVNTPS, 96, Y3, Y7, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   sum32Stream
 	SFENCE
 
 sumEnd:
+	TOPOF
+	MOVL AX, ret+80(FP)
 	VZEROUPPER
 	RET
 
 // BLEND is dst = scale*a + weight*b. Y14 scale, Y15 weight.
-#define BLEND(off, s, t) \
+#define BLEND(off, s, t, top) \
 	VMULPS  off(SI)(CX*4), Y14, s; \
 	VMULPS  off(DX)(CX*4), Y15, t; \
 	VADDPS  t, s, s; \
-	VMOVUPS s, off(DI)(CX*4)
+	VMOVUPS s, off(DI)(CX*4); \
+	TOP(s, t, top)
 
-// func blendAVX2(dst, a, b []float32, scale, weight float32)
-TEXT ·blendAVX2(SB), NOSPLIT, $0-80
+// func blendAVX2(dst, a, b []float32, scale, weight float32) uint32
+TEXT ·blendAVX2(SB), NOSPLIT, $0-84
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         a_base+24(FP), SI
@@ -151,12 +231,14 @@ TEXT ·blendAVX2(SB), NOSPLIT, $0-80
 	VBROADCASTSS scale+72(FP), Y14
 	VBROADCASTSS weight+76(FP), Y15
 	XORQ         CX, CX
+	VPXOR        Y10, Y10, Y10
+	VPXOR        Y11, Y11, Y11
 	MOVQ         R9, R10
 	ANDQ         $31, R10
 	JZ           blend32
 
 blend8:
-	BLEND(0, Y0, Y1)
+	BLEND(0, Y0, Y1, Y11)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   blend8
@@ -167,15 +249,17 @@ blend32:
 	PCALIGN $32
 
 blend32Loop:
-	BLEND(0, Y0, Y1)
-	BLEND(32, Y2, Y3)
-	BLEND(64, Y4, Y5)
-	BLEND(96, Y6, Y7)
+	BLEND(0, Y0, Y1, Y11)
+	BLEND(32, Y2, Y3, Y10)
+	BLEND(64, Y4, Y5, Y11)
+	BLEND(96, Y6, Y7, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   blend32Loop
 
 blendEnd:
+	TOPOF
+	MOVL AX, ret+80(FP)
 	VZEROUPPER
 	RET
 
@@ -187,14 +271,15 @@ blendEnd:
 	VADDPS  t, g, g
 
 // SGD is dst = w - lr*g. Y14 lr.
-#define SGD(STORE, off, w, g, t) \
+#define SGD(STORE, off, w, g, t, top) \
 	GRAD(off, w, g, t); \
 	VMULPS  g, Y14, g; \
 	VSUBPS  g, w, w; \
-	STORE   w, off(DI)(CX*4)
+	STORE   w, off(DI)(CX*4); \
+	TOP(w, t, top)
 
-// func sgdAVX2(dst, src, grad []float32, lr, k, wd float32, stream bool)
-TEXT ·sgdAVX2(SB), NOSPLIT, $0-85
+// func sgdAVX2(dst, src, grad []float32, lr, k, wd float32, stream bool) uint32
+TEXT ·sgdAVX2(SB), NOSPLIT, $0-92
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         src_base+24(FP), SI
@@ -203,12 +288,14 @@ TEXT ·sgdAVX2(SB), NOSPLIT, $0-85
 	VBROADCASTSS k+76(FP), Y13
 	VBROADCASTSS wd+80(FP), Y12
 	XORQ         CX, CX
+	VPXOR        Y10, Y10, Y10
+	VPXOR        Y11, Y11, Y11
 	MOVQ         R9, R10
 	ANDQ         $31, R10
 	JZ           sgd32
 
 sgd8:
-	SGD(VMOVUPS, 0, Y0, Y1, Y2)
+	SGD(VMOVUPS, 0, Y0, Y1, Y2, Y11)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   sgd8
@@ -223,10 +310,10 @@ sgd32:
 	PCALIGN $32
 
 sgd32Loop:
-	SGD(VMOVUPS, 0, Y0, Y1, Y2)
-	SGD(VMOVUPS, 32, Y3, Y4, Y5)
-	SGD(VMOVUPS, 64, Y6, Y7, Y8)
-	SGD(VMOVUPS, 96, Y9, Y10, Y11)
+	SGD(VMOVUPS, 0, Y0, Y1, Y2, Y11)
+	SGD(VMOVUPS, 32, Y3, Y4, Y5, Y10)
+	SGD(VMOVUPS, 64, Y6, Y7, Y8, Y11)
+	SGD(VMOVUPS, 96, Y0, Y1, Y2, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   sgd32Loop
@@ -234,31 +321,34 @@ sgd32Loop:
 	PCALIGN $32
 
 sgd32Stream:
-	SGD(VMOVNTPS, 0, Y0, Y1, Y2)
-	SGD(VMOVNTPS, 32, Y3, Y4, Y5)
-	SGD(VMOVNTPS, 64, Y6, Y7, Y8)
-	SGD(VMOVNTPS, 96, Y9, Y10, Y11)
+	SGD(VMOVNTPS, 0, Y0, Y1, Y2, Y11)
+	SGD(VMOVNTPS, 32, Y3, Y4, Y5, Y10)
+	SGD(VMOVNTPS, 64, Y6, Y7, Y8, Y11)
+	SGD(VMOVNTPS, 96, Y0, Y1, Y2, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   sgd32Stream
 	SFENCE
 
 sgdEnd:
+	TOPOF
+	MOVL AX, ret+88(FP)
 	VZEROUPPER
 	RET
 
 // MOMENTUM is m = mu*m + g, dst = w - lr*m. Y14 lr, Y15 mu.
-#define MOMENTUM(STORE, off, w, g, t) \
+#define MOMENTUM(STORE, off, w, g, t, top) \
 	GRAD(off, w, g, t); \
 	VMULPS  off(R8)(CX*4), Y15, t; \
 	VADDPS  g, t, t; \
 	VMOVUPS t, off(R8)(CX*4); \
 	VMULPS  t, Y14, t; \
 	VSUBPS  t, w, w; \
-	STORE   w, off(DI)(CX*4)
+	STORE   w, off(DI)(CX*4); \
+	TOP(w, t, top)
 
-// func momentumAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool)
-TEXT ·momentumAVX2(SB), NOSPLIT, $0-113
+// func momentumAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool) uint32
+TEXT ·momentumAVX2(SB), NOSPLIT, $0-124
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         src_base+24(FP), SI
@@ -269,12 +359,14 @@ TEXT ·momentumAVX2(SB), NOSPLIT, $0-113
 	VBROADCASTSS wd+104(FP), Y12
 	VBROADCASTSS mu+108(FP), Y15
 	XORQ         CX, CX
+	VPXOR        Y10, Y10, Y10
+	VPXOR        Y11, Y11, Y11
 	MOVQ         R9, R10
 	ANDQ         $31, R10
 	JZ           momentum32
 
 momentum8:
-	MOMENTUM(VMOVUPS, 0, Y0, Y1, Y2)
+	MOMENTUM(VMOVUPS, 0, Y0, Y1, Y2, Y11)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   momentum8
@@ -289,10 +381,10 @@ momentum32:
 	PCALIGN $32
 
 momentum32Loop:
-	MOMENTUM(VMOVUPS, 0, Y0, Y1, Y2)
-	MOMENTUM(VMOVUPS, 32, Y3, Y4, Y5)
-	MOMENTUM(VMOVUPS, 64, Y6, Y7, Y8)
-	MOMENTUM(VMOVUPS, 96, Y9, Y10, Y11)
+	MOMENTUM(VMOVUPS, 0, Y0, Y1, Y2, Y11)
+	MOMENTUM(VMOVUPS, 32, Y3, Y4, Y5, Y10)
+	MOMENTUM(VMOVUPS, 64, Y6, Y7, Y8, Y11)
+	MOMENTUM(VMOVUPS, 96, Y0, Y1, Y2, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   momentum32Loop
@@ -300,21 +392,23 @@ momentum32Loop:
 	PCALIGN $32
 
 momentum32Stream:
-	MOMENTUM(VMOVNTPS, 0, Y0, Y1, Y2)
-	MOMENTUM(VMOVNTPS, 32, Y3, Y4, Y5)
-	MOMENTUM(VMOVNTPS, 64, Y6, Y7, Y8)
-	MOMENTUM(VMOVNTPS, 96, Y9, Y10, Y11)
+	MOMENTUM(VMOVNTPS, 0, Y0, Y1, Y2, Y11)
+	MOMENTUM(VMOVNTPS, 32, Y3, Y4, Y5, Y10)
+	MOMENTUM(VMOVNTPS, 64, Y6, Y7, Y8, Y11)
+	MOMENTUM(VMOVNTPS, 96, Y0, Y1, Y2, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   momentum32Stream
 	SFENCE
 
 momentumEnd:
+	TOPOF
+	MOVL AX, ret+120(FP)
 	VZEROUPPER
 	RET
 
 // NESTEROV is m = mu*m + g, dst = w - lr*(g + mu*m). Y14 lr, Y15 mu.
-#define NESTEROV(STORE, off, w, g, t) \
+#define NESTEROV(STORE, off, w, g, t, top) \
 	GRAD(off, w, g, t); \
 	VMULPS  off(R8)(CX*4), Y15, t; \
 	VADDPS  g, t, t; \
@@ -323,10 +417,11 @@ momentumEnd:
 	VADDPS  t, g, g; \
 	VMULPS  g, Y14, g; \
 	VSUBPS  g, w, w; \
-	STORE   w, off(DI)(CX*4)
+	STORE   w, off(DI)(CX*4); \
+	TOP(w, t, top)
 
-// func nesterovAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool)
-TEXT ·nesterovAVX2(SB), NOSPLIT, $0-113
+// func nesterovAVX2(dst, src, grad, m []float32, lr, k, wd, mu float32, stream bool) uint32
+TEXT ·nesterovAVX2(SB), NOSPLIT, $0-124
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         src_base+24(FP), SI
@@ -337,12 +432,14 @@ TEXT ·nesterovAVX2(SB), NOSPLIT, $0-113
 	VBROADCASTSS wd+104(FP), Y12
 	VBROADCASTSS mu+108(FP), Y15
 	XORQ         CX, CX
+	VPXOR        Y10, Y10, Y10
+	VPXOR        Y11, Y11, Y11
 	MOVQ         R9, R10
 	ANDQ         $31, R10
 	JZ           nesterov32
 
 nesterov8:
-	NESTEROV(VMOVUPS, 0, Y0, Y1, Y2)
+	NESTEROV(VMOVUPS, 0, Y0, Y1, Y2, Y11)
 	ADDQ $8, CX
 	CMPQ CX, R10
 	JB   nesterov8
@@ -357,10 +454,10 @@ nesterov32:
 	PCALIGN $32
 
 nesterov32Loop:
-	NESTEROV(VMOVUPS, 0, Y0, Y1, Y2)
-	NESTEROV(VMOVUPS, 32, Y3, Y4, Y5)
-	NESTEROV(VMOVUPS, 64, Y6, Y7, Y8)
-	NESTEROV(VMOVUPS, 96, Y9, Y10, Y11)
+	NESTEROV(VMOVUPS, 0, Y0, Y1, Y2, Y11)
+	NESTEROV(VMOVUPS, 32, Y3, Y4, Y5, Y10)
+	NESTEROV(VMOVUPS, 64, Y6, Y7, Y8, Y11)
+	NESTEROV(VMOVUPS, 96, Y0, Y1, Y2, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   nesterov32Loop
@@ -368,24 +465,26 @@ nesterov32Loop:
 	PCALIGN $32
 
 nesterov32Stream:
-	NESTEROV(VMOVNTPS, 0, Y0, Y1, Y2)
-	NESTEROV(VMOVNTPS, 32, Y3, Y4, Y5)
-	NESTEROV(VMOVNTPS, 64, Y6, Y7, Y8)
-	NESTEROV(VMOVNTPS, 96, Y9, Y10, Y11)
+	NESTEROV(VMOVNTPS, 0, Y0, Y1, Y2, Y11)
+	NESTEROV(VMOVNTPS, 32, Y3, Y4, Y5, Y10)
+	NESTEROV(VMOVNTPS, 64, Y6, Y7, Y8, Y11)
+	NESTEROV(VMOVNTPS, 96, Y0, Y1, Y2, Y10)
 	ADDQ $32, CX
 	CMPQ CX, R9
 	JB   nesterov32Stream
 	SFENCE
 
 nesterovEnd:
+	TOPOF
+	MOVL AX, ret+120(FP)
 	VZEROUPPER
 	RET
 
-// func adamAVX2(dst, src, grad, m, v []float32, c *adamScalars)
+// func adamAVX2(dst, src, grad, m, v []float32, c *adamScalars) uint32
 //
 // Eight elements a turn, no more: the square root and the division take longer than all else. Y7 to Y15 are the scalars, in
 // the order of adamScalars; Y0 is the parameters, Y1 the gradient, Y3 the first moment, Y5 the second.
-TEXT ·adamAVX2(SB), NOSPLIT, $0-128
+TEXT ·adamAVX2(SB), NOSPLIT, $0-132
 	MOVQ         dst_base+0(FP), DI
 	MOVQ         dst_len+8(FP), R9
 	MOVQ         src_base+24(FP), SI
@@ -403,6 +502,7 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-128
 	VBROADCASTSS adamScalars_root(R10), Y14
 	VBROADCASTSS adamScalars_epsilon(R10), Y15
 	XORQ         CX, CX
+	VPXOR        Y4, Y4, Y4
 	PCALIGN      $32
 
 adam8:
@@ -411,8 +511,8 @@ adam8:
 	VMULPS  Y0, Y8, Y2
 	VADDPS  Y2, Y1, Y1          // the gradient
 	VMULPS  (R8)(CX*4), Y9, Y3
-	VMULPS  Y1, Y10, Y4
-	VADDPS  Y4, Y3, Y3          // the first moment
+	VMULPS  Y1, Y10, Y2
+	VADDPS  Y2, Y3, Y3          // the first moment
 	VMOVUPS Y3, (R8)(CX*4)
 	VMULPS  (R11)(CX*4), Y11, Y5
 	VMULPS  Y1, Y12, Y6
@@ -426,9 +526,15 @@ adam8:
 	VDIVPS  Y5, Y3, Y3
 	VSUBPS  Y3, Y0, Y0
 	VMOVUPS Y0, (DI)(CX*4)
+	VPADDD  Y0, Y0, Y0
+	VPMAXUD Y0, Y4, Y4          // the largest magnitude, as TOP keeps it
 	ADDQ    $8, CX
 	CMPQ    CX, R9
 	JB      adam8
+	VMOVDQA Y4, Y11
+	VMOVDQA Y4, Y10
+	TOPOF
+	MOVL AX, ret+128(FP)
 	VZEROUPPER
 	RET
 

@@ -56,7 +56,7 @@ func copyOf(v []float32) []float32 {
 }
 
 // TestPassesEqualTheirTwins: the passes with vector instructions give the bits of the plain loops, for every length, alignment and
-// number, in place or not, and touch nothing after the end.
+// number, in place or not, and touch nothing after the end. They return the largest magnitude that they wrote.
 func TestPassesEqualTheirTwins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 200).Draw(t, "n")
@@ -67,15 +67,16 @@ func TestPassesEqualTheirTwins(t *testing.T) {
 		stream := false
 		a, b, m := anyVector(t, n, "a"), anyVector(t, n, "b"), anyVector(t, n, "m")
 		for _, c := range []struct {
-			name       string
-			pass, twin func(dst, a, b, m []float32)
+			name string
+			pass func(dst, a, b, m []float32) (top uint32)
+			twin func(dst, a, b, m []float32)
 		}{
-			{"scale", func(dst, a, _, _ []float32) { scalePass(dst, a, x[0]) }, func(dst, a, _, _ []float32) { scaleGo(dst, a, x[0]) }},
-			{"sum", func(dst, a, b, _ []float32) { sumPass(dst, a, b, x[0], stream) }, func(dst, a, b, _ []float32) { sumGo(dst, a, b, x[0]) }},
-			{"blend", func(dst, a, b, _ []float32) { blendPass(dst, a, b, x[0], x[1]) }, func(dst, a, b, _ []float32) { blendGo(dst, a, b, x[0], x[1]) }},
-			{"sgd", func(dst, a, b, _ []float32) { sgdPass(dst, a, b, x[0], x[1], x[2], stream) }, func(dst, a, b, _ []float32) { sgdGo(dst, a, b, x[0], x[1], x[2]) }},
-			{"momentum", func(dst, a, b, m []float32) { momentumPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream) }, func(dst, a, b, m []float32) { momentumGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
-			{"nesterov", func(dst, a, b, m []float32) { nesterovPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream) }, func(dst, a, b, m []float32) { nesterovGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
+			{"scale", func(dst, a, _, _ []float32) uint32 { return scalePass(dst, a, x[0]) }, func(dst, a, _, _ []float32) { scaleGo(dst, a, x[0]) }},
+			{"sum", func(dst, a, b, _ []float32) uint32 { return sumPass(dst, a, b, x[0], stream) }, func(dst, a, b, _ []float32) { sumGo(dst, a, b, x[0]) }},
+			{"blend", func(dst, a, b, _ []float32) uint32 { return blendPass(dst, a, b, x[0], x[1]) }, func(dst, a, b, _ []float32) { blendGo(dst, a, b, x[0], x[1]) }},
+			{"sgd", func(dst, a, b, _ []float32) uint32 { return sgdPass(dst, a, b, x[0], x[1], x[2], stream) }, func(dst, a, b, _ []float32) { sgdGo(dst, a, b, x[0], x[1], x[2]) }},
+			{"momentum", func(dst, a, b, m []float32) uint32 { return momentumPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream) }, func(dst, a, b, m []float32) { momentumGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
+			{"nesterov", func(dst, a, b, m []float32) uint32 { return nesterovPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream) }, func(dst, a, b, m []float32) { nesterovGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
 		} {
 			for _, how := range []struct{ inPlace, stream bool }{{false, false}, {true, false}, {false, true}} {
 				inPlace := how.inPlace
@@ -89,7 +90,11 @@ func TestPassesEqualTheirTwins(t *testing.T) {
 					f(dst, src, b, state)
 					return dst, state
 				}
-				got, gotM := run(c.pass)
+				var top uint32
+				got, gotM := run(func(dst, a, b, m []float32) { top = c.pass(dst, a, b, m) })
+				if want := topGo(got); top != want || topPass(got) != want {
+					t.Fatalf("%s, in place %v: the largest magnitude of %d elements is %x, a look at them gives %x (vectors) and %x (twin)", c.name, inPlace, n, top, topPass(got), want)
+				}
 				want, wantM := run(c.twin)
 				if i := bitsDiffer(got, want); i >= 0 {
 					t.Fatalf("%s, in place %v: element %d of %d is %v, the twin gives %v", c.name, inPlace, i, n, got[i], want[i])

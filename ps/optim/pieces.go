@@ -9,6 +9,7 @@ type fold struct {
 	into, from    int
 	push          []float32
 	scale, weight float32
+	number        int // of a push: how many were folded before it since the last commit
 }
 
 // uses says whether f reads or writes accumulator k.
@@ -29,6 +30,8 @@ type work struct {
 type pieceScratch struct {
 	block []float32   // a block of sums
 	part  [][]float32 // state, cut to a block
+	sums  firstBad    // of the sums that the piece made
+	step  firstBad    // of what its commit made of them
 }
 
 func (s *Store) run(w work) {
@@ -47,6 +50,7 @@ func (s *Store) run(w work) {
 // runPiece does piece i of the work. Pieces begin at multiples of 16 elements, so that no two pieces share a cache line.
 func (s *Store) runPiece(i int) {
 	w, l := &s.work, &s.scratch[i]
+	l.sums, l.step = firstBad{}, firstBad{}
 	if w.norms {
 		s.squarePiece(i)
 		return
@@ -62,7 +66,7 @@ func (s *Store) runPiece(i int) {
 	for lo < hi {
 		end := min((lo+blockElements)&^15, hi) // blocks stay aligned, wherever a run begins
 		if w.dst == nil {
-			s.flushBlock(lo, end)
+			s.flushBlock(lo, end, l)
 		} else {
 			q := s.runs[r]
 			if q.Hi <= end {
@@ -78,13 +82,14 @@ func (s *Store) runPiece(i int) {
 // commitBlock commits elements lo to hi, which lie in run q.
 func (s *Store) commitBlock(lo, hi int, q Run, l *pieceScratch) {
 	w := &s.work
-	pending := s.sumBlock(lo, hi, l.block[:hi-lo])
+	pending := s.sumBlock(lo, hi, l.block[:hi-lo], l)
+	dst := w.dst[lo:hi]
 	switch s.way {
 	case Add:
-		sumPass(w.dst[lo:hi], w.src[lo:hi], pending, w.weight, w.args.Stream)
+		l.step.note(sumPass(dst, w.src[lo:hi], pending, w.weight, w.args.Stream), lo, dst)
 		return
 	case Average:
-		blend(w.dst[lo:hi], w.src[lo:hi], pending, w.keep, w.weight)
+		l.step.note(blend(dst, w.src[lo:hi], pending, w.keep, w.weight), lo, dst)
 		return
 	case Optimize, Follow:
 	}
@@ -94,28 +99,30 @@ func (s *Store) commitBlock(lo, hi int, q Run, l *pieceScratch) {
 	a := w.args
 	a.Decay = q.Decay * w.local
 	if q.L1 == 0 {
-		s.update.Rule.Step(w.dst[lo:hi], w.src[lo:hi], pending, l.part, a)
+		l.step.note(s.update.Rule.Step(dst, w.src[lo:hi], pending, l.part, a), lo, dst)
 		return
 	}
 	a.Stream = false // shrink reads it again at once
-	s.update.Rule.Step(w.dst[lo:hi], w.src[lo:hi], pending, l.part, a)
-	shrink(w.dst[lo:hi], a.LR*q.L1)
+	s.update.Rule.Step(dst, w.src[lo:hi], pending, l.part, a)
+	shrink(dst, a.LR*q.L1)
+	l.step.note(topPass(dst), lo, dst)
 }
 
 // flushBlock does the folds for elements lo to hi, and keeps the pending sums.
-func (s *Store) flushBlock(lo, hi int) {
+func (s *Store) flushBlock(lo, hi int, l *pieceScratch) {
 	var block []float32
 	if s.sums[0] != nil {
 		block = s.sums[0][lo:hi]
 	}
-	if sums := s.sumBlock(lo, hi, block); sums != nil && &sums[0] != &block[0] {
+	if sums := s.sumBlock(lo, hi, block, l); sums != nil && &sums[0] != &block[0] {
 		copy(block, sums)
+		l.sums.note(topPass(block), lo, block)
 	}
 }
 
 // sumBlock does the folds for elements lo to hi and returns their pending sums, which are in block or in other memory of the store.
 // If they are a single push, it returns the push without copying it.
-func (s *Store) sumBlock(lo, hi int, block []float32) []float32 {
+func (s *Store) sumBlock(lo, hi int, block []float32, l *pieceScratch) []float32 {
 	var sums []float32 // nil: zeros
 	if s.held {
 		sums = s.sums[0][lo:hi]
@@ -141,16 +148,16 @@ func (s *Store) sumBlock(lo, hi int, block []float32) []float32 {
 		switch {
 		case f.into > 0:
 			into := s.sums[f.into][lo:hi]
-			blend(into, into, from, f.scale, f.weight)
+			l.sums.note(blend(into, into, from, f.scale, f.weight), lo, into)
 			continue
 		case f.scale == 0 && f.weight == 1 && f.push != nil:
 			sums = from
 			continue
 		case f.scale == 0: // the earlier sums are not read
-			blend(block, block, from, 0, f.weight)
+			l.sums.note(blend(block, block, from, 0, f.weight), lo, block)
 		default:
 			zeros()
-			blend(block, sums, from, f.scale, f.weight)
+			l.sums.note(blend(block, sums, from, f.scale, f.weight), lo, block)
 		}
 		sums = block
 	}

@@ -53,6 +53,9 @@ type Store struct {
 	scratch  []pieceScratch                 // for each piece that may run at once
 	work     work                           // the current work of the pieces
 	piece    func(i int)                    // does piece i of work; made once, so that a commit allocates nothing
+
+	pushes int    // folded since the last commit
+	fault  *Fault // the first; nil: all values were finite
 }
 
 const (
@@ -130,7 +133,8 @@ func (s *Store) Fold(into int, push []float32, scale, weight float64) {
 	if len(push) != s.n {
 		panic(fmt.Sprintf("optim: fold of a push of %d elements in a shard of %d", len(push), s.n))
 	}
-	s.enqueue(fold{into: into, push: push, scale: float32(scale), weight: float32(weight)})
+	s.enqueue(fold{into: into, push: push, scale: float32(scale), weight: float32(weight), number: s.pushes})
+	s.pushes++
 }
 
 // FoldSums is Sums(into) = scale*Sums(into) + weight*Sums(from); scale 0 overwrites.
@@ -169,6 +173,7 @@ func (s *Store) Flush() {
 		}
 	}
 	s.run(work{})
+	s.look(&work{})
 	for i := range s.queue {
 		s.held = s.held || s.queue[i].uses(0)
 	}
@@ -245,6 +250,7 @@ func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 		w.args.LR, w.args.GradScale, w.args.Inner = float32(s.Rate(clock)*scale), -float32(weight), s.inner
 	}
 	s.run(w)
-	s.held = false
+	s.look(&w)
+	s.held, s.pushes = false, 0
 	s.empty()
 }
