@@ -81,21 +81,33 @@ func StalenessOf(h *Header) Staleness {
 
 // StopAsked is the body of Halt: a request to stop.
 type StopAsked struct {
-	Rank  int32 // the rank that received the signal
-	Again bool  // this is a second signal: do not wait for a checkpoint
+	Rank     int32 // the rank that received the signal, or found the value
+	Again    bool  // this is a second signal: do not wait for a checkpoint
+	Diverged bool  // there was no signal: the rank has found a value that is not finite
 }
 
 // Header returns the message.
 func (s StopAsked) Header() Header {
 	h := Header{Kind: Halt, Worker: s.Rank}
 	if s.Again {
-		h.Part = 1
+		h.Part = stopAgain
+	}
+	if s.Diverged {
+		h.Part = stopDiverged
 	}
 	return h
 }
 
 // StopAskedOf reads the body of Halt.
-func StopAskedOf(h *Header) StopAsked { return StopAsked{Rank: h.Worker, Again: h.Part > 0} }
+func StopAskedOf(h *Header) StopAsked {
+	return StopAsked{Rank: h.Worker, Again: h.Part == stopAgain, Diverged: h.Part == stopDiverged}
+}
+
+// Header.Part of Halt.
+const (
+	stopAgain = iota + 1
+	stopDiverged
+)
 
 // A snapshot of parameters is requested by an index, which stands for a number of samples; -1 is the current version.
 

@@ -33,6 +33,12 @@ func TestBodiesRoundTrip(t *testing.T) {
 		if got := StopAskedOf(over(t, stop.Header())); got != stop {
 			t.Errorf("%+v came back as %+v", stop, got)
 		}
+		if !stop.Again {
+			stop.Diverged = rapid.Bool().Draw(t, "diverged")
+			if got := StopAskedOf(over(t, stop.Header())); got != stop {
+				t.Errorf("%+v came back as %+v", stop, got)
+			}
+		}
 		index := i64.Draw(t, "snapshot")
 		for _, h := range []Header{SnapshotAsked(3, index), SnapshotKept(index), SnapshotLooked(index)} {
 			if got := over(t, h).SnapshotIndex(); got != index {

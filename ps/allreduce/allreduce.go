@@ -163,6 +163,7 @@ func (a *AllReduce) startSums() {
 		}
 		a.nextBucket++
 		a.inFlight++
+		a.lookAtBucket(&a.buckets[a.nextBucket-1])
 		n := (b.Hi - b.Lo) * shard.ElemBytes
 		a.station.Net.Traffic.Sent += int64(n)
 		bucket, from := a.nextBucket-1, a.station.Net.Clock()
@@ -187,6 +188,7 @@ func (a *AllReduce) commit() {
 		sh := &r.Plan.Shards[id]
 		st.Fold(0, sums[sh.Lo:sh.Hi], 0, 1)
 		st.Commit(params[sh.Lo:sh.Hi], params[sh.Lo:sh.Hi], float64(a.version), 1, 1/float64(a.batch)) // in place
+		a.lookAtFault(sh, st)
 	}
 	before := a.samples
 	a.version++

@@ -81,8 +81,7 @@ func (l *Lead) Reduced(i allreduce.Iteration) {
 	w.correct += i.Correct
 	w.blocked += i.Blocked
 	if math.IsNaN(i.Loss) || math.IsInf(i.Loss, 0) {
-		l.halt(fmt.Sprintf("diverged: the train loss is %v in iteration %d; lower train.optimizer.lr (now %g) or add train.schedule.warm_up",
-			i.Loss, i.Version-1, l.station.Config.Train.Optimizer.LR))
+		l.diverged(fmt.Sprintf("the train loss is %v in iteration %d", i.Loss, i.Version-1))
 	}
 	l.counts.epoch.Add(i.Loss, i.Samples)
 	l.Committed(i.Version, i.Samples, i.Rate)

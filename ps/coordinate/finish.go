@@ -79,6 +79,9 @@ func (r *Run) Finish() (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if r.Lead != nil {
+		r.Lead.nameOrigin(reports)
+	}
 	recorded, iterationsErr, err := r.iterations(reports)
 	if err != nil {
 		return Result{}, err

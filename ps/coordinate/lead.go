@@ -141,9 +141,7 @@ func (l *Lead) Folded(m wire.Header) {
 	w.blocked += m.Blocked
 	l.counts.leadMax = max(l.counts.leadMax, m.Iter-m.Clock)
 	if math.IsNaN(m.Loss) || math.IsInf(m.Loss, 0) {
-		l.end.diverged = true
-		l.halt(fmt.Sprintf("diverged: the train loss of worker %d is %v in iteration %d; lower train.optimizer.lr (now %g) or add train.schedule.warm_up",
-			m.Worker, m.Loss, m.Iter, l.station.Config.Train.Optimizer.LR))
+		l.diverged(fmt.Sprintf("the train loss of worker %d is %v in iteration %d", m.Worker, m.Loss, m.Iter))
 	}
 	l.counts.epoch.Add(m.Loss, m.Samples)
 }

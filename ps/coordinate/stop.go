@@ -8,7 +8,10 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/metrics"
+	"fluentps/ps/optim"
+	"fluentps/ps/origin"
 	"fluentps/ps/station"
+	"fluentps/ps/workload"
 )
 
 // The end of a run that is stopped early from outside: by a signal, or by its time limit.
@@ -21,12 +24,56 @@ func (l *Lead) CutShort(why string) {
 	l.halt("stopped by " + why)
 }
 
-// stopAsked handles a signal that a rank has received.
+// stopAsked handles a signal that a rank has received, or a value that it has found.
 func (l *Lead) stopAsked(s wire.StopAsked) {
+	if s.Diverged {
+		l.diverged(l.station.Net.Place(int(s.Rank)) + " has found a value that is not finite")
+		return
+	}
 	l.CutShort("a signal to " + l.station.Net.Place(int(s.Rank)))
 	if s.Again {
 		l.SkipCheckpoint()
 	}
+}
+
+// diverged ends training, because parameters are or will be useless. The findings of all ranks say where it began: see nameOrigin.
+func (l *Lead) diverged(what string) {
+	if l.end.diverged = true; l.r.TrainEnd == 0 && !l.r.stopping() {
+		l.halt("diverged: " + what)
+	}
+}
+
+// nameOrigin says where the first value that is not finite arose, if any did, once all ranks have told what they found.
+func (l *Lead) nameOrigin(reports []report) {
+	var all []origin.Finding
+	for _, rep := range reports {
+		if rep.Server != nil {
+			all = append(all, rep.Server.Findings...)
+		}
+		if rep.Worker != nil {
+			all = append(all, rep.Worker.Findings...)
+		}
+	}
+	f, found := origin.First(all)
+	if !found || l.end.reason != "" && !l.end.diverged {
+		return
+	}
+	if _, pull := l.station.Config.Payload.Encoded(); f.Place == origin.Parameters && f.Caused && f.Server == origin.Nobody && pull {
+		f.Place, f.Pull = origin.Payload, true
+	}
+	l.end.diverged, l.end.reason = true, origin.Explain(&f, l.station.Config, largest(l.station.Set.Train))
+}
+
+// largest is the largest finite magnitude in a sample of the rows.
+func largest(t workload.Table) float64 {
+	const values = 1 << 20
+	rows := make([]int32, min(t.Rows(), max(1, values/t.Cols())))
+	for i := range rows {
+		rows[i] = int32(i * t.Rows() / len(rows))
+	}
+	x := make([]float32, len(rows)*t.Cols())
+	t.Fill(x, make([]int32, len(rows)), rows)
+	return origin.Number(optim.TopFinite(x))
 }
 
 // SkipCheckpoint gives up the final checkpoint. A checkpoint whose files are already being written is finished.

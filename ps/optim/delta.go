@@ -29,6 +29,15 @@ type Delta struct {
 	scratch []float32
 	steps   int64 // local steps so far, part of the state; iterations may be skipped, so they may be more
 	iter    int64 // the iteration of the last step; -1: none
+	fault   *Fault
+}
+
+// Fault is the first value of a delta that was not finite; nil: all were.
+func (d *Delta) Fault() *Fault {
+	if d == nil {
+		return nil
+	}
+	return d.fault
 }
 
 // NewDelta makes the local optimizer of one worker with an arena of n elements. The rule must not be lars, because steps are
@@ -62,7 +71,13 @@ func (d *Delta) Step(grads, params []float32, q Run, iter, samples int64) {
 			d.part[i] = d.state[i][lo:hi]
 		}
 		next, p, g := d.scratch[:hi-lo], params[lo:hi], grads[lo:hi]
-		d.update.Rule.Step(next, p, g, d.part, a)
+		top := d.update.Rule.Step(next, p, g, d.part, a)
+		if top >= Infinite && d.fault == nil {
+			d.fault = faultOfStep(next, g, d.part, a, lo)
+			if d.fault != nil {
+				d.fault.Param, d.fault.Top = p[d.fault.At-lo], TopFinite(p)
+			}
+		}
 		sumPass(next, next, p, -1, false)
 		scalePass(g, next, float32(samples))
 	}

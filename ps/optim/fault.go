@@ -22,8 +22,9 @@ const (
 type Fault struct {
 	Stage Stage
 	Push  int     // InPush: how many pushes were folded before it since the last commit
-	At    int     // element of the shard
+	At    int     // element of the shard; InPush: the last one, because backward begins with the last layer
 	Value float32 // the value itself
+	Adds  bool    // InStep: the commit adds or averages pushes; no rule takes a step
 	Top   float32 // the largest finite magnitude of the push, or of the parameters before the commit
 
 	// InStep: the terms of the element. The step goes along Scale*Sum + Decay*Param, at LR.
@@ -52,6 +53,16 @@ func (b *firstBad) note(top uint32, lo int, block []float32) {
 func NotFinite(x []float32) int {
 	for i, v := range x {
 		if magnitude(v) >= Infinite {
+			return i
+		}
+	}
+	return -1
+}
+
+// LastNotFinite is the last such element.
+func LastNotFinite(x []float32) int {
+	for i := len(x) - 1; i >= 0; i-- {
+		if magnitude(x[i]) >= Infinite {
 			return i
 		}
 	}
@@ -91,7 +102,7 @@ func (s *Store) look(w *work) {
 	}
 	for i := range s.queue {
 		f := &s.queue[i]
-		if at := NotFinite(f.push); at >= 0 {
+		if at := LastNotFinite(f.push); at >= 0 {
 			s.fault = &Fault{Stage: InPush, Push: f.number, At: at, Value: f.push[at], Top: TopFinite(f.push)}
 			return
 		}
@@ -106,7 +117,7 @@ func (s *Store) look(w *work) {
 	}
 	f := &Fault{Stage: InStep, At: step.at, Value: step.value, Sum: s.sumAt(step.at), LR: w.args.LR, Scale: w.args.GradScale}
 	if s.way == Add || s.way == Average {
-		f.LR, f.Scale = 1, w.weight
+		f.Adds, f.Scale = true, w.weight
 	}
 	if &w.src[0] != &w.dst[0] { // else the parameters before are gone
 		f.Param, f.Top = w.src[step.at], TopFinite(w.src)
@@ -123,6 +134,22 @@ func (s *Store) look(w *work) {
 		f.State = s.state[0][step.at]
 	}
 	s.fault = f
+}
+
+// faultOfStep is the fault of a step that a worker took in a block of its arena; nil: all of it is finite after all.
+func faultOfStep(next, grads []float32, state [][]float32, a Args, lo int) *Fault {
+	if at := LastNotFinite(grads); at >= 0 {
+		return &Fault{Stage: InPush, At: lo + at, Value: grads[at], Top: TopFinite(grads)}
+	}
+	at := NotFinite(next)
+	if at < 0 {
+		return nil
+	}
+	f := &Fault{Stage: InStep, At: lo + at, Value: next[at], Top: TopFinite(next), Sum: grads[at], LR: a.LR, Scale: a.GradScale, Decay: a.Decay}
+	if len(state) > 0 {
+		f.State = state[0][at]
+	}
+	return f
 }
 
 func (s *Store) topOfPushes() (top float32) {

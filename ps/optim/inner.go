@@ -7,7 +7,11 @@ type Inner struct {
 	state  [][]float32
 	part   [][]float32
 	steps  int64 // so far, part of the state: adam's bias correction depends on it
+	fault  *Fault
 }
+
+// Fault is the first value of the worker's own parameters that was not finite after a step; nil: all were.
+func (d *Inner) Fault() *Fault { return d.fault }
 
 // NewInner makes the optimizer of one worker with an arena of n elements. The rule must not be lars, because steps are taken along
 // pieces of layers.
@@ -51,9 +55,13 @@ func (d *Inner) step(params, grads []float32, q Run, step, samples int64, state 
 			d.part[i] = state(i, lo, hi)
 		}
 		p := params[lo:hi]
-		d.update.Rule.Step(p, p, grads[lo:hi], d.part, a)
+		top := d.update.Rule.Step(p, p, grads[lo:hi], d.part, a)
 		if q.L1 != 0 {
 			shrink(p, a.LR*q.L1)
+			top = topPass(p)
+		}
+		if top >= Infinite && d.fault == nil {
+			d.fault = faultOfStep(p, grads[lo:hi], d.part, a, lo)
 		}
 	}
 }

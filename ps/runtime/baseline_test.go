@@ -170,7 +170,7 @@ func TestAllreduceStopsEverybodyAtOnce(t *testing.T) {
 				t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
 			}
 		}
-		if !strings.Contains(res[0].Summary.Finished, "diverged: the train loss is") {
+		if !strings.Contains(res[0].Summary.Finished, "diverged: the first value that is not finite, ") {
 			t.Errorf("finished %q", res[0].Summary.Finished)
 		}
 	})

@@ -33,7 +33,7 @@ func TestADivergedRunStillLeavesASummary(t *testing.T) {
 		}
 	}
 	s := res[0].Summary
-	if !strings.HasPrefix(s.Finished, "diverged: the train loss of worker ") || !strings.Contains(s.Finished, "lower train.optimizer.lr (now 1e+38)") {
+	if !strings.HasPrefix(s.Finished, "diverged: the first value that is not finite, ") || !strings.Contains(s.Finished, "lower train.optimizer.lr (now 1e+38)") {
 		t.Errorf("finished %q", s.Finished)
 	}
 	if s.Iterations >= 50*480/32 {

@@ -3,6 +3,7 @@ package serve
 import (
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/origin"
 )
 
 // Report is what a server reports at the end of training.
@@ -11,6 +12,7 @@ type Report struct {
 	Shards      []ShardReport
 	SentToRank0 int64 // number of messages that rank 0 must have received
 	Unreported  unreported
+	Findings    []origin.Finding
 }
 
 // ShardReport is the part of one shard.
@@ -22,7 +24,7 @@ type ShardReport struct {
 
 // Report returns the server's report at the end of training.
 func (s *Side) Report() *Report {
-	rep := &Report{Spans: s.spans, SentToRank0: s.sentToRank0, Unreported: s.unreported}
+	rep := &Report{Spans: s.spans, SentToRank0: s.sentToRank0, Unreported: s.unreported, Findings: s.found.List()}
 	for _, id := range s.node.Shards() {
 		st := s.stores[id]
 		rep.Shards = append(rep.Shards, ShardReport{State: s.node.Shard(id), Stale: st.stale, Lead: st.lead})

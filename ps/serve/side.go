@@ -16,6 +16,7 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
+	"fluentps/ps/origin"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 	"fluentps/ps/station"
@@ -48,6 +49,7 @@ type Side struct {
 	snapshotsFull  bool          // a snapshot was left out for want of memory, and the warning was given
 	lastInput      time.Duration // time of the node's last input
 	warned         bool          // a stall was explained since then
+	found          origin.Log    // values that are not finite
 }
 
 // Options are the inputs of New.
@@ -88,7 +90,9 @@ type store struct {
 	keyedPulls   []keyedPull // by worker: its pull; nil: pulls have no keys
 	norms        bool        // the scheme asks for the norms of each push
 	snapshots    map[int64]*comm.Buf
-	seenVersions []int64 // of the pushes folded since the last commit: the version that each was computed on
+	seenVersions []int64  // of the pushes folded since the last commit: the version that each was computed on
+	pushers      []pusher // of the same pushes
+	faulty       bool     // a value of the shard was not finite
 	stale        metrics.Hist
 	lead         metrics.Hist
 }
@@ -279,6 +283,7 @@ func (s *Side) fold(e *core.Effect) {
 		}
 		st.math.Fold(e.Into.Sums(), from.push, e.Scale, e.Weight)
 		st.seenVersions = append(st.seenVersions, e.Msg.Version)
+		st.pushers = append(st.pushers, pusher{e.Msg.Worker, e.Msg.Iter})
 		s.o.Timeline.Fold(e)
 		if e.Shard == 0 {
 			s.o.Observer.Folded(e.Msg)
@@ -296,13 +301,14 @@ func (s *Side) commit(e *core.Effect) {
 	st.coded.invalidate(e.Dst)
 	st.math.After(float64(e.Before) / float64(s.station.Config.Batch(s.station.Roles.Computes())))
 	st.math.Commit(b.F32(), st.bufs[e.Src].F32(), e.Clock, e.Scale, e.Weight)
+	s.lookAtFault(st, e.Iter)
 	s.o.Digests.Note(e.Iter, e.Shard, b.F32())
 	st.noteFoldsDone()
 	for _, seen := range st.seenVersions {
 		st.stale.Add(e.Iter - 1 - seen)
 		s.stale(st.sh.Rule, e.Iter-1-seen)
 	}
-	st.seenVersions = st.seenVersions[:0]
+	st.seenVersions, st.pushers = st.seenVersions[:0], st.pushers[:0]
 	if e.Shard == 0 {
 		s.o.Observer.Committed(e.Iter, e.Samples, st.math.Shown(e.Clock))
 	}

@@ -300,6 +300,16 @@ func (p *Plan) fillRule(s *Shard) error {
 	return fmt.Errorf("shard: no sync rule takes %q on server %d; end the list with match: \"*\" without servers", s.Name, s.Server)
 }
 
+// ElementAt names the parameter that element at of the arena belongs to, its element there, and its layer.
+func (p *Plan) ElementAt(at int) (param string, elem, layer int) {
+	for k, q := range p.Params {
+		if at >= p.At[k] && at < p.At[k]+q.N {
+			return q.Name, at - p.At[k], q.Layer
+		}
+	}
+	return "", at, -1
+}
+
 // OfServer lists the shards that a server owns, in order of their IDs.
 func (p *Plan) OfServer(server int32) []int32 {
 	var ids []int32

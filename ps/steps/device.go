@@ -121,6 +121,15 @@ func (d *Device) Add(dst, src Vector, lo, hi int, by float32) {
 	d.launch(kernels.Axpy, kernels.Scalars{by}, d.part(src, lo, hi), d.part(dst, lo, hi))
 }
 
+func (d *Device) Read(v Vector) []float32 {
+	host := make([]float32, d.v[v].Len())
+	must(d.dev.Download(host, d.v[v]))
+	return host
+}
+
+// Fault has nothing to tell: the values stay on the device.
+func (d *Device) Fault() (f *optim.Fault, looks bool) { return nil, false }
+
 // Squares copies the elements to the host: there is no kernel that adds squares up in one order on all devices.
 func (d *Device) Squares(v Vector, lo, hi int) float64 {
 	host := make([]float32, hi-lo)

@@ -222,6 +222,12 @@ func (w *Worker) StartAt(step int64) { w.count.Step, w.count.Pushed, w.answered 
 // Steps is the number of steps that the worker has taken.
 func (w *Worker) Steps() int64 { return w.count.Step }
 
+// Read returns all of one of the worker's vectors, which is not to be written.
+func (w *Worker) Read(v Vector) []float32 { return w.vec.Read(v) }
+
+// Fault is the first value of the worker's own parameters that was not finite after a step; nil: all were, or nobody looks.
+func (w *Worker) Fault() (f *optim.Fault, looks bool) { return w.vec.Fault() }
+
 // Unpushed is the number of samples that the worker has computed since its last push, of any fragment.
 func (w *Worker) Unpushed() int64 { return w.count.Samples }
 

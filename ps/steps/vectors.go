@@ -45,6 +45,11 @@ type Vectors interface {
 	Begin()
 	Step(q optim.Run, step, samples int64)
 
+	// Read returns all of a vector: host memory, or a copy of what is on the device.
+	Read(v Vector) []float32
+	// Fault is the first value of Own that was not finite after a step; nil: all were, or nobody looks. looks: steps look.
+	Fault() (f *optim.Fault, looks bool)
+
 	// Save returns the optimizer's state, then the named vectors, and the steps of the optimizer. Host memory is not copied, and may be
 	// written in place; Restored makes such writes readable. Resume sets the steps.
 	Save(named ...Vector) (vectors [][]float32, steps int64)
@@ -86,6 +91,10 @@ func (h *Host) Scale(dst, src Vector, lo, hi int, by float32) {
 func (h *Host) Add(dst, src Vector, lo, hi int, by float32) {
 	optim.AddDelta(h.v[dst][lo:hi], h.v[src][lo:hi], float64(by))
 }
+
+func (h *Host) Read(v Vector) []float32 { return h.v[v] }
+
+func (h *Host) Fault() (f *optim.Fault, looks bool) { return h.Inner.Fault(), true }
 
 func (h *Host) Squares(v Vector, lo, hi int) float64 { return squares(h.v[v][lo:hi]) }
 

@@ -211,6 +211,7 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 	}
 	w.feed.take(iter, w.station.Set.Train)
 	loss, correct := w.model.Forward(w.feed.batch, it.forward)
+	w.lookAtLoss(loss, iter, &w.feed.batch)
 	if it.awaitAllReadable(); !it.allReadable {
 		return false
 	}
@@ -293,6 +294,7 @@ func (w *Side) makeDelta(layer int, iter, samples int64) {
 	for _, q := range w.deltas.runs[layer] {
 		w.deltas.local.Step(w.arenas.grads.F32(), w.arenas.params.F32(), q, iter, samples)
 	}
+	w.lookAtStep(w.deltas.local.Fault(), iter)
 }
 
 // handOver hands the pieces of a layer to the node. Their headers leave together.

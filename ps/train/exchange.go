@@ -7,6 +7,7 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/origin"
 	"fluentps/ps/timeline"
 )
 
@@ -112,11 +113,12 @@ type Report struct {
 	Cached     []int64
 	Pace       *metrics.Pace
 	Hash       string // of the parameters, if every rank has all of them
+	Findings   []origin.Finding
 }
 
 // Report returns the worker's report at the end of training.
 func (w *Side) Report() *Report {
-	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples, Threads: w.counters.threads, Records: w.counters.records.Len(), LeftOut: w.counters.records.LeftOut, Pace: &w.counters.pace}
+	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples, Threads: w.counters.threads, Records: w.counters.records.Len(), LeftOut: w.counters.records.LeftOut, Pace: &w.counters.pace, Findings: w.counters.found.List()}
 	if w.deltas.own != nil {
 		rep.Steps = w.deltas.own.own.Steps()
 	}

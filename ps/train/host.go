@@ -100,6 +100,7 @@ func (h *hostSteps) step(it *iteration, sum *timing) {
 	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
 	w.feed.augment.Apply(w.feed.batch.X, index)
 	loss, correct := w.model.Forward(w.feed.batch, nil)
+	w.lookAtLoss(loss, index, &w.feed.batch)
 	it.slowDown()
 	samples := int64(w.feed.batch.N)
 	h.own.Computed(steps.Sums{Samples: samples, Correct: int64(correct), Loss: loss})
@@ -107,6 +108,8 @@ func (h *hostSteps) step(it *iteration, sum *timing) {
 	w.o.Timeline.Turns()
 	w.model.Backward(func(layer int) { h.own.Move(layer, samples); w.o.Timeline.LayerDone(layer) })
 	h.own.Ended()
+	fault, _ := h.own.Fault()
+	w.lookAtStep(fault, index)
 	w.o.Timeline.Backwarded()
 	w.stepped(it, index, sum)
 }
@@ -148,6 +151,7 @@ func (o *ownSteps) teamStep(it *iteration, h *hostSteps, sum *timing) (pushed, o
 		o.takes = false
 	}
 	at := o.own.Steps()
+	o.index = at
 	if l != nil {
 		w.site.onDriver(func() { l.beginStep(at) }, false)
 	}

@@ -32,6 +32,7 @@ type ownSteps struct {
 	isGranted   bool      // as the goroutine that computes knows it
 	ended       bool      // the goroutine that computes has learnt that training has ended
 	takes       bool      // the step that begins takes the answer over, layer by layer
+	index       int64     // the last step, or the one that is being taken
 	over        func() bool
 	noteGranted func()
 }
@@ -236,6 +237,7 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	}
 	it.timing = timing{start: t.Now()}
 	index := o.own.Steps()
+	o.index = index
 	w.o.Timeline.Begin(index)
 	if !o.startLate(it, index) {
 		return false, false
@@ -249,6 +251,7 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 			o.own.Take(layer)
 		}
 	})
+	w.lookAtLoss(loss, index, &w.feed.batch)
 	if o.takes {
 		if it.awaitAllReadable(); !it.allReadable {
 			return false, false
@@ -273,6 +276,8 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 		}
 	})
 	o.own.Ended()
+	fault, _ := o.own.Fault()
+	w.lookAtStep(fault, index)
 	w.o.Timeline.Backwarded()
 	if last && !w.station.Config.Send.Overlap {
 		o.handLayers(it)
@@ -337,7 +342,7 @@ func (o *ownSteps) push(it *iteration, sum *timing) (samples int64) {
 	it.timing = timing{}
 	o.handHeader(it)
 	for layer := range o.w.pieces {
-		o.own.Make(layer, o.exchange)
+		o.makeLayer(layer)
 	}
 	samples = o.own.Pushed(o.exchange)
 	for layer := len(o.w.pieces) - 1; layer >= 0; layer-- {
@@ -367,7 +372,7 @@ func (o *ownSteps) handLayers(it *iteration) {
 }
 
 func (o *ownSteps) handLayer(it *iteration, layer int) {
-	o.own.Make(layer, o.exchange)
+	o.makeLayer(layer)
 	o.handOver(it, layer)
 }
 

@@ -17,6 +17,7 @@ import (
 	"fluentps/ps/link"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
+	"fluentps/ps/origin"
 	"fluentps/ps/station"
 	"fluentps/ps/timeline"
 	"fluentps/ps/workload"
@@ -122,6 +123,7 @@ type counters struct {
 	records      metrics.Recorder
 	pace         metrics.Pace
 	computeUsual time.Duration // computing time of an iteration, smoothed, without injected slowness
+	found        origin.Log    // values that are not finite
 }
 
 // Options are the inputs of New.

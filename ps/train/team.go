@@ -191,7 +191,9 @@ func (l *teamLeader) summandReady(m, layer int) {
 		for k := range l.written {
 			l.scratch[k] = l.written[k][p.Lo:p.Hi]
 		}
-		optim.Sum(sums[p.Lo:p.Hi], l.scratch...)
+		if optim.Sum(sums[p.Lo:p.Hi], l.scratch...) >= optim.Infinite {
+			l.w.lookAtSum(p, sums[p.Lo:p.Hi], l)
+		}
 	}
 	if l.w.deltas.own != nil {
 		l.w.site.stepped()

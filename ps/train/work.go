@@ -279,6 +279,7 @@ func (w *Side) computeGrain(b workload.Batch, last bool) {
 	w.o.Timeline.Begin(it.rec.Iter)
 	if b.N > 0 {
 		loss, correct := w.model.Forward(b, func(int) {})
+		w.lookAtLoss(loss, it.rec.Iter, &b)
 		w.o.Timeline.Forwarded()
 		w.holdParameters(true)
 		it.header.Samples, it.header.Correct, it.header.Loss = it.header.Samples+int64(b.N), it.header.Correct+int64(correct), it.header.Loss+loss

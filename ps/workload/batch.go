@@ -61,6 +61,22 @@ func (b *Batch) same(o Batch) bool {
 	return b.N == o.N && b.Cols == o.Cols && b.taken == o.taken && unsafe.SliceData(b.X) == unsafe.SliceData(o.X) && unsafe.SliceData(b.Y) == unsafe.SliceData(o.Y)
 }
 
+// Numbers are all values of the samples, in the form that the model takes.
+func (b *Batch) Numbers() []float32 {
+	if b.form == sparseRows {
+		return b.Entries.Value
+	}
+	return b.X
+}
+
+// Place names one of Numbers.
+func (b *Batch) Place(at int) string {
+	if b.form == sparseRows {
+		return fmt.Sprintf("entry %d", at)
+	}
+	return fmt.Sprintf("column %d of sample %d", at%b.Cols, at/b.Cols)
+}
+
 // Part returns samples lo to hi-1. They share the memory of b.
 func (b *Batch) Part(lo, hi int) Batch {
 	p := Batch{Y: b.Y[lo:hi], N: hi - lo, Cols: b.Cols, form: b.form}

@@ -1,0 +1,33 @@
+package serve
+
+import (
+	"fluentps/comm/wire"
+	"fluentps/ps/origin"
+)
+
+// pusher is who has computed a push, and in which iteration.
+type pusher struct {
+	worker int32
+	iter   int64
+}
+
+// lookAtFault notes the first value of a shard that was not finite, and tells rank 0. version is the one that the shard has made.
+func (s *Side) lookAtFault(st *store, version int64) {
+	fault := st.math.Fault()
+	if fault == nil || st.faulty {
+		return
+	}
+	st.faulty = true
+	r := s.station
+	f := origin.OfFault(fault)
+	f.Param, f.Elem, f.Layer = r.Plan.ElementAt(st.sh.Lo + fault.At)
+	f.Worker, f.Server, f.Iter, f.At = origin.Nobody, int32(r.Roles.Server(r.Me)), version, r.Transport.Now()
+	if f.Place == origin.Gradient {
+		f.Worker, f.Iter = st.pushers[fault.Push].worker, st.pushers[fault.Push].iter
+	}
+	if s.found.Note(f) {
+		r.Log.Warn("a value is not finite", "place", f.Place, "tensor", f.Param, "element", f.Elem, "version", version, "value", f.Value)
+		h := wire.StopAsked{Rank: int32(r.Me), Diverged: true}.Header()
+		r.Net.Send(0, &h)
+	}
+}
