@@ -52,7 +52,7 @@ func newApp(out, errOut io.Writer) *cli.App {
 			"Under MPI:      mpirun -n 6 fluentps run configs/examples/fashion-mlp-mixed.yaml\n" +
 			"Before a job:   fluentps check FILE; fluentps plan FILE --ranks 6\n\n" +
 			"Exit codes: 0 done; 1 failed; 2 usage or config; 3 warnings (check --strict); 4 stalled;\n" +
-			"5 target not reached (run --require); 75 stopped early with a checkpoint. All ranks exit with the same code.\n\n" +
+			"5 target not reached or loss too high (run --require); 75 stopped early with a checkpoint. All ranks exit with the same code.\n\n" +
 			"Completion:     fluentps completion -h",
 		Version:                   buildText(),
 		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), sweepCommand(), benchCommand(), explainCommand(), schemaCommand(), infoCommand(), dataCommand(), reportCommand(), runsCommand(), statusCommand(), verifyCommand(), whatIfCommand(), exportCommand(), completionCommand(), manCommand(), versionCommand()},

@@ -49,7 +49,7 @@ func runCommand() *cli.Command {
 			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "lowest `LEVEL` in the log files: debug, info, warn, error"},
 			&cli.BoolFlag{Name: "no-what-if", Usage: "do not simulate other schemes at the end; it takes about a second, after runs of 10 s or more"},
 			&cli.BoolFlag{Name: "no-report", Usage: "write no report.html at the end"},
-			&cli.BoolFlag{Name: "require", Usage: "exit with code 5 if train.stop.target was not reached"},
+			&cli.BoolFlag{Name: "require", Usage: "exit with code 5 if train.stop.target was not reached, or the loss ends above 10 times that of a constant prediction"},
 			&cli.BoolFlag{Name: supervisedFlag, Usage: "exit with code 64 in place of 2", Hidden: true},
 		},
 		Action: runVerb,

@@ -261,6 +261,9 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 			res.Code = station.CodeTarget
 		}
 	}
+	if worse := r.besideConstant(s); worse != "" && r.o.Lead.Require {
+		s.Finished, res.Code = worse, station.CodeTarget
+	}
 	if l.end.reason == "" {
 		l.end.reason = r.differingRanks(reports)
 	}

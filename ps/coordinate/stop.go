@@ -64,6 +64,23 @@ func (l *Lead) nameOrigin(reports []report) {
 	l.end.diverged, l.end.reason = true, origin.Explain(&f, l.station.Config, largest(l.station.Set.Train))
 }
 
+// besideConstant adds the loss of a constant prediction to the summary of a run that was not cut short, and says whether that of the run is
+// far above it.
+func (r *Run) besideConstant(s *metrics.Summary) string {
+	table, classes := r.station.Set.Test, r.station.Set.Classes
+	if s.TestLoss == nil {
+		table = r.station.Set.Train
+	}
+	if r.Lead.end.reason != "" || table.Rows() == 0 {
+		return ""
+	}
+	if !r.Lead.evals.classes {
+		classes = 0
+	}
+	s.ConstantLoss = metrics.Some(workload.ConstantLoss(table, classes))
+	return s.BesideConstant()
+}
+
 // largest is the largest finite magnitude in a sample of the rows.
 func largest(t workload.Table) float64 {
 	const values = 1 << 20

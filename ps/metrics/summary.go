@@ -78,11 +78,12 @@ type Summary struct {
 	SamplesPerS       Float                `json:"samples_per_s"`
 	TrainLoss         *Float               `json:"train_loss"`
 	TestLoss          *Float               `json:"test_loss"`
-	TestAccuracy      *Float               `json:"test_accuracy"`       // null if there are no classes
-	TestRMSE          *Float               `json:"test_rmse,omitempty"` // root of test_loss if that is a mean squared error
-	Target            *Float               `json:"target"`              // the test accuracy to reach
-	TargetReachedS    *Float               `json:"target_reached_s"`    // when the first snapshot that reached it was taken
-	Resumed           *Resumed             `json:"resumed,omitempty"`   // this part of the run resumed from a checkpoint
+	ConstantLoss      *Float               `json:"constant_loss,omitempty"` // of the best constant prediction; nil: not known
+	TestAccuracy      *Float               `json:"test_accuracy"`           // null if there are no classes
+	TestRMSE          *Float               `json:"test_rmse,omitempty"`     // root of test_loss if that is a mean squared error
+	Target            *Float               `json:"target"`                  // the test accuracy to reach
+	TargetReachedS    *Float               `json:"target_reached_s"`        // when the first snapshot that reached it was taken
+	Resumed           *Resumed             `json:"resumed,omitempty"`       // this part of the run resumed from a checkpoint
 	Seed              uint64               `json:"seed"`
 	CostModel         []string             `json:"cost_model,omitempty"` // of a simulated run: the models
 	Work              string               `json:"work,omitempty"`       // how batches are dealt; empty: all are equal

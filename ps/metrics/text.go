@@ -33,6 +33,9 @@ func WriteText(w io.Writer, s *Summary, width int) error {
 		parts = append(parts, evaluationText(s))
 	}
 	notes := ""
+	if worse := s.BesideConstant(); worse != "" {
+		notes = Wrap("WARNING: "+worse, width, len("WARNING: ")) + "\n"
+	}
 	for _, n := range Notes(s) {
 		notes += Wrap("NOTE: "+n, width, len("NOTE: ")) + "\n"
 	}

@@ -23,9 +23,6 @@ func Run(o Options) (res Result, err error) {
 	if o.Load == nil {
 		o.Load = workload.Load
 	}
-	if o.Problem == nil && o.Lead.Require && o.Config.Train.Stop.Target == 0 {
-		o.Problem = errors.New("--require needs a target to reach: set train.stop.target")
-	}
 	r := &rank{o: o, station: &station.Station{Ended: make(chan struct{}), Transport: o.Transport, Config: o.Config, Me: o.Transport.Rank(), Axes: o.axes}}
 	r.station.Guard = r.guarded
 	r.run = coordinate.New(r.station, coordinate.Options{Mode: o.Mode, Build: o.Build, Hash: o.Hash, Iterations: o.Iterations, Lead: o.Lead, Device: r.newDevice,
