@@ -52,6 +52,7 @@ type iteration struct {
 type timing struct {
 	start, end time.Duration // end: handed, or when computing ended if nothing was handed over
 	waited     time.Duration // for parameters
+	ended      time.Duration // when computing ended: not before end, and later if the processor was lost
 	handed     time.Duration // when the last layer that has pieces had been handed over; 0: none was
 	pushing    time.Duration // handing gradients over, and waiting until they may be overwritten
 	forward    time.Duration // until forward ended the last time, without waits
@@ -132,9 +133,10 @@ func (w *Side) compute(task core.Task) {
 	w.site.onDriver(it.done, false)
 }
 
-// conclude sets the end, at a time after it. All but pushing is then before the last layer was handed over, so before any answer to it. A
+// conclude sets the end, at or before now. All but pushing is then before the last layer was handed over, so before any answer to it. A
 // clock that is read later may be late by any time, for whoever reads it may lose the processor.
 func (t *timing) conclude(now time.Duration) {
+	t.ended = now
 	if t.end = t.handed; t.end == 0 {
 		t.end = now
 	}
@@ -285,7 +287,7 @@ func (it *iteration) finish() {
 	}
 	w.counters.pace.Add(it.rec.Compute)
 	w.dealing.computed(it.rec.Iter, it.header.Samples, it.rec.Compute)
-	w.beginWait(it.timing.end)
+	w.beginWait(it.timing.ended)
 	w.exchange.TaskDone()
 }
 
