@@ -42,6 +42,9 @@ func (j *job) drive(t comm.Transport, o ps.Options) (end outcome) {
 				j.whatIf(&res)
 			}
 			j.report(res.Dir)
+			if res.Dir != "" {
+				j.sweepEnds(res.Dir)
+			}
 			return outcome{code: res.Code}
 		}
 		if errors.Is(err, comm.ErrStuck) { // the run itself is over, and all ranks know its code

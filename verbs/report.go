@@ -36,7 +36,8 @@ func reportCommand() *cli.Command {
 		Description: "DIR is a run folder, or a folder with run folders below it. One run is explained; several are compared, and those\n" +
 			"that differ in their seed only become one line, with mean and deviation. The page report.html holds everything: it\n" +
 			"loads nothing and has no script. The folder report beside it has each figure as SVG and PNG, and each table as\n" +
-			"CSV and LaTeX. Damaged and unfinished runs are shown as far as they go.",
+			"CSV and LaTeX. Damaged and unfinished runs are shown as far as they go. In the folder of a sweep it also writes\n" +
+			"sweep.csv and sweep-means.csv.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write to the folder `DIR`; default: the folder of the run, or with several runs the folder report"},
 			&cli.StringFlag{Name: "target", Usage: "compare the time to `WHAT=VALUE`, on the test set: accuracy=0.88 or loss=0.4; default: train.stop.target, or else what all runs reached"},
@@ -82,6 +83,7 @@ func reportVerb(c *cli.Context) error {
 	if err := writeReport(out, doc); err != nil {
 		return usagef("report: %v", err)
 	}
+	reportSweeps(c, args)
 	return reportText(c.App.Writer, doc, runs, filepath.Join(out, reportName))
 }
 

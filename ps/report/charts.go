@@ -179,6 +179,7 @@ func traffic(groups []*Group) scene {
 			continue
 		}
 		c.Rows = append(c.Rows, plot.Row{Label: g.Label, Bars: plot.Stacked([]float64{sent.mean, shared.mean}), Note: short(sent.mean + shared.mean)})
+		c.Desc += fmt.Sprintf(" %s: %s.", g.Label, short(sent.mean+shared.mean))
 	}
 	return c
 }
@@ -209,6 +210,7 @@ func wire(groups []*Group) scene {
 		all := g.over(func(r *Run) float64 { return wireOf(r, false) })
 		if limit.n > 0 && limit.mean > 0 {
 			c.Rows = append(c.Rows, plot.Row{Label: g.Label, Bars: plot.Stacked([]float64{1e3 * limit.mean, 1e3 * math.Max(0, all.mean-limit.mean)}), Note: percent(limit.mean / all.mean)})
+			c.Desc += fmt.Sprintf(" %s: %s.", g.Label, percent(limit.mean/all.mean))
 		}
 	}
 	if c.Rows == nil {

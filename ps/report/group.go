@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"path"
 	"slices"
 	"strings"
-
-	"fluentps/ps/foreign"
 )
 
 // Group is runs that differ in their seed only: one line of a comparison.
@@ -61,128 +58,25 @@ func settingsKey(r *Run) string {
 	return b.String()
 }
 
-// label names the groups: by the names of their runs if these differ, else by the settings that differ, else by folder.
+// label names the groups as series.
 func label(groups []*Group) {
-	names := make([]string, len(groups))
-	for i, g := range groups {
-		names[i] = g.Runs[0].Name()
-	}
-	if !different(groups, names) {
-		names = differences(groups)
-	}
-	if !different(groups, names) {
-		for i, g := range groups {
-			names[i] = path.Base(path.Clean(strings.ReplaceAll(g.Runs[0].Folder, "\\", "/")))
-		}
-	}
-	if !different(groups, names) {
-		for i, g := range groups {
-			names[i] = g.Runs[0].Folder
-		}
-	}
-	cut := commonPrefix(names)
-	for i, g := range groups {
-		g.Label = shortened(foreign.Text(names[i][cut:]))
-		if g.Simulated() {
-			g.Label += " (simulated)"
-		}
-	}
-}
-
-// labelMax is the length of the longest label.
-const labelMax = 60
-
-// shortened keeps both ends of a text, because names differ there.
-func shortened(text string) string {
-	if runes := []rune(text); len(runes) > labelMax {
-		return string(runes[:labelMax/2]) + "…" + string(runes[len(runes)-labelMax/2+1:])
-	}
-	return text
-}
-
-// different says whether the names tell the groups apart. A simulated group is marked, so it differs from a real one.
-func different(groups []*Group, names []string) bool {
-	seen := map[string]bool{}
-	for i, n := range names {
-		if groups[i].Simulated() {
-			n += " "
-		}
-		if strings.TrimSpace(n) == "" || seen[n] {
-			return false
-		}
-		seen[n] = true
-	}
-	return true
-}
-
-// namesMin is the length of names that are long enough to be worth cutting.
-const namesMin = 24
-
-// commonPrefix is the length of the beginning up to a '-' or '_' that all names share and need not show, if one of them is long.
-func commonPrefix(names []string) int {
-	if len(names) < 2 || !slices.ContainsFunc(names, func(name string) bool { return len(name) >= namesMin }) {
-		return 0
-	}
-	n := len(names[0])
-	for _, name := range names[1:] {
-		k := 0
-		for k < min(n, len(name)) && name[k] == names[0][k] {
-			k++
-		}
-		n = k
-	}
-	cut := strings.LastIndexAny(names[0][:n], "-_") + 1
-	for _, name := range names {
-		if len(name) == cut {
-			return 0
-		}
-	}
-	return cut
-}
-
-// Differing are the keys whose values differ between groups.
-func Differing(groups []*Group) (keys []string) {
-	all := map[string]bool{}
+	var first []*Run
 	for _, g := range groups {
-		for k := range g.Runs[0].Settings {
-			all[k] = true
-		}
+		first = append(first, g.Runs[0])
 	}
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		first := groups[0].Runs[0].Settings[k]
-		if k != "seed" && k != "name" && slices.ContainsFunc(groups, func(g *Group) bool { return g.Runs[0].Settings[k] != first }) {
-			keys = append(keys, k)
-		}
+	for i, name := range namesOf(first, naming{}) {
+		groups[i].Label = name
 	}
-	return keys
 }
 
-// labelKeysMax is the most settings that a label shows.
-const labelKeysMax = 3
-
-// differences names groups by their values of the keys that differ, such as "ssp staleness=3".
-func differences(groups []*Group) []string {
-	keys := Differing(groups)
-	names := make([]string, len(groups))
-	if len(keys) > labelKeysMax*2 {
-		keys = slices.DeleteFunc(keys, func(k string) bool { return !strings.Contains(k, "scheme") && !strings.Contains(k, "policy") })
+// Differing are the keys whose values differ between groups, those first that users wrote, as in names.
+func Differing(groups []*Group) (keys []string) {
+	var first []*Run
+	for _, g := range groups {
+		first = append(first, g.Runs[0])
 	}
-	for i, g := range groups {
-		var parts []string
-		for _, k := range keys {
-			v, ok := g.Runs[0].Settings[k]
-			last := k[strings.LastIndexByte(k, '.')+1:]
-			switch {
-			case !ok || len(parts) >= labelKeysMax:
-			case last == "scheme" || last == "policy":
-				parts = append(parts, v)
-			default:
-				parts = append(parts, last+"="+v)
-			}
-		}
-		names[i] = strings.Join(parts, " ")
-	}
-	return names
+	t := newTeller(first, naming{})
+	return append(t.keys, t.spare[:len(t.spare)-2]...) // without the numbers of servers and workers
 }
 
 // Target is what runs race to.
@@ -201,6 +95,36 @@ func (t *Target) reached(r *Run) (at, samples, steps float64) {
 		}
 	}
 	return math.NaN(), math.NaN(), math.NaN()
+}
+
+// between is when a run can have reached the target: after the last evaluation that missed it, and until the first from which on the target was
+// kept. Values of evaluations rise and fall by chance, so one that reached it may be the luck of one evaluation. NaN: it was never reached.
+func (t *Target) between(r *Run) (soonest, latest float64) {
+	soonest, latest = 0, math.NaN()
+	hit, kept := false, false
+	for i := range r.Rows {
+		w := &r.Rows[i]
+		value := w.TestAccuracy
+		if t.What == WhatLoss {
+			value = w.TestLoss
+		}
+		if math.IsNaN(value) {
+			continue
+		}
+		reached := t.What == WhatLoss && value <= t.Value || t.What == WhatAccuracy && value >= t.Value
+		switch {
+		case !reached && !hit:
+			soonest = w.At
+		case !reached:
+			latest, kept = w.At, false
+		case !kept:
+			hit, kept, latest = true, true, w.At
+		}
+	}
+	if !hit {
+		return math.NaN(), math.NaN()
+	}
+	return soonest, latest
 }
 
 // The measures that a target may be of.

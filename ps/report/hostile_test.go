@@ -101,7 +101,7 @@ func TestNothingOfARunIsMoreThanText(t *testing.T) {
 // elements and attributes are all that our pages have.
 var (
 	elements   = " html head meta title style body a header p h1 h2 h3 ul li nav main div strong section table caption thead tbody tr th td figure svg desc path text details summary footer span "
-	attributes = " lang charset http-equiv content name id class href aria-label aria-labelledby role tabindex scope xmlns viewBox width height d stroke-width stroke-dasharray opacity x y font-size font-weight text-anchor "
+	attributes = " lang charset http-equiv content name id class href aria-label aria-labelledby role tabindex scope xmlns viewBox width height d stroke-width stroke-dasharray opacity x y font-size font-weight text-anchor textLength lengthAdjust "
 )
 
 type failer interface {

@@ -98,7 +98,7 @@ func Make(runs []*Run, o Options) (*Document, error) {
 		}
 	}
 	v.Verdict = d.Verdict
-	d.Tables = append(d.Tables, RunsTable(runs))
+	d.Tables = append(d.Tables, runsTable(runs, naming{list: true, keep: v.One || len(groups) == 1}))
 	v.Tables = d.Tables
 	if !v.One {
 		v.Tables = v.Tables[1:] // the ranking stands at the top
@@ -122,7 +122,7 @@ func (d *Document) one(v *view, g *Group, target *Target, given bool) []scene {
 		t.Caption = strings.Replace(t.Caption, "Comparison, the best first", "Mean and deviation over the seeds", 1)
 		d.Tables, v.Ranking, v.One = append(d.Tables, t), t, false
 	}
-	d.Verdict = account(r, target)
+	d.Verdict = account(r.Name(), r, target)
 	if len(g.Runs) > 1 {
 		d.Verdict = append([]string{overSeeds(g), "What follows is of the first run, and so are the charts of workers."}, d.Verdict...)
 	}
@@ -164,10 +164,25 @@ func (d *Document) several(v *view, groups []*Group, target *Target) []scene {
 	for i, g := range groups {
 		r := g.Runs[0]
 		id := fmt.Sprintf("run%d-", i)
-		v.Details = append(v.Details, detail{ID: fmt.Sprintf("run%d", i), Label: g.Label, Folder: foreign.Text(r.Folder), Sentences: account(r, target), Advice: r.Notes,
-			Figures: d.draw([]scene{spent(r, id), gantt(r, id), leads(r, id)})})
+		v.Details = append(v.Details, detail{ID: fmt.Sprintf("run%d", i), Label: g.Label, Folder: foreign.Text(r.Folder), Sentences: account(g.Label, r, target), Advice: r.Notes,
+			Figures: d.draw([]scene{of(g, spent(r, id)), of(g, gantt(r, id)), of(g, leads(r, id))})})
 	}
 	return append(progress(groups, target), shares(groups), staleness(groups), largestLeads(groups), traffic(groups))
+}
+
+// named is a chart that says to those who cannot see it which series it is of.
+type named struct {
+	scene
+	of string
+}
+
+func of(g *Group, chart scene) scene { return named{chart, g.Label} }
+
+// Scene lays the chart out.
+func (n named) Scene() *plot.Scene {
+	s := n.scene.Scene()
+	s.Desc = n.of + ": " + s.Desc
+	return s
 }
 
 // draw lays charts out.

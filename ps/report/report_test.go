@@ -159,7 +159,7 @@ func TestVerdict(t *testing.T) {
 		made("bsp", "bsp", 1, 1, 0.5, 0.7, 0.8), made("asp", "asp", 1, 4, 0.4, 0.6, 0.7, 0.8), made("lost", "ssp", 1, 2, 0.1, 0.2))
 	got := strings.Join(d.Verdict, "\n")
 	for _, want := range []string{
-		"asp won: it reached test accuracy 0.8 after 1 s.\nbsp took 3 times as long (3 s).\nThe target was missed by lost (best 0.2).\n",
+		"asp is ahead: it reached test accuracy 0.8 after 1 s, with one seed.\nbsp took 3 times as long (3 s).\nThe target was missed by lost (best 0.2).\n",
 		"Against bsp, asp took in 4 times as many samples per second, and needed 1.33 times as many samples to get there.",
 		"Worker 1 is a straggler: in 3 of 3 settings it computes 3 times as long as the median worker.",
 		"The workers of bsp were blocked for 40 % of training, mostly waiting for worker 1 (83 % of the blocked time), which computes 3 times as long as the median worker.",
@@ -168,6 +168,40 @@ func TestVerdict(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\ndoes not say %q", got, want)
+		}
+	}
+}
+
+// The headline says "won" only of several seeds, and of a gap that evaluations show: those of a target that was missed again, or that are seldom, do not.
+func TestWonIsSaidWhereItIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		what      string
+		asp, bsp  []float64 // accuracies
+		seeds     [2]uint64
+		want, why string
+	}{
+		{"five evaluations", []float64{0.5, 0.6, 0.7, 0.75, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8}, [2]uint64{2, 2}, "asp won: ", "bsp took 1.50 times"},
+		{"one seed", []float64{0.5, 0.6, 0.7, 0.75, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8}, [2]uint64{1, 1}, "asp is ahead: it reached test accuracy 0.8 after 3.33 s, with one seed.", "bsp took"},
+		{"one seed of the other", []float64{0.5, 0.6, 0.7, 0.75, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8}, [2]uint64{2, 1}, "asp is ahead: ", "There is one seed of bsp, so the gap may be chance."},
+		{"two evaluations", []float64{0.5, 0.8}, []float64{0.5, 0.8}, [2]uint64{2, 2}, "asp is ahead: ", "The gap to bsp is within the noise of the evaluations"},
+		{"missed again", []float64{0.5, 0.6, 0.8, 0.79, 0.79, 0.79, 0.79, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8, 0.9}, [2]uint64{2, 2}, "asp is ahead: ", "The gap to bsp is within the noise of the evaluations"},
+	} {
+		var runs []*Run
+		for seed := range c.seeds[0] {
+			runs = append(runs, made("asp", "asp", seed, 1.5, c.asp...))
+		}
+		for seed := range c.seeds[1] {
+			runs = append(runs, made("bsp", "bsp", seed, 1, c.bsp...))
+		}
+		d := document(t, Options{Target: &Target{WhatAccuracy, 0.8, GivenFlag}}, runs...)
+		if !strings.HasPrefix(d.Verdict[0], c.want) || !strings.HasPrefix(d.Verdict[1], c.why) {
+			t.Errorf("%s: %q", c.what, d.Verdict[:2])
+		}
+	}
+	slow, fast := []*Run{made("bsp", "bsp", 1, 1), made("bsp", "bsp", 2, 1)}, []*Run{made("asp", "asp", 1, 1.5), made("asp", "asp", 2, 1.5)}
+	for want, runs := range map[string][]*Run{"asp is the fastest: 96 ± 0 samples": append(slow, fast...), "asp is ahead in speed: 96 samples": {slow[0], fast[0]}} {
+		if got := document(t, Options{}, runs...).Verdict[0]; !strings.HasPrefix(got, want) {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }
@@ -210,7 +244,7 @@ func TestChooseTarget(t *testing.T) {
 		t.Errorf("%+v", target)
 	}
 	d := document(t, Options{}, a, b)
-	if !strings.Contains(d.Verdict[0], "speed only") {
+	if !strings.HasPrefix(d.Verdict[0], "No clear winner: a and b are equally fast") || !strings.Contains(d.Verdict[1], "speed only") {
 		t.Errorf("%q", d.Verdict)
 	}
 }

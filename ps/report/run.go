@@ -19,6 +19,8 @@ type Run struct {
 	Folder     string            // as the user named it
 	Summary    *metrics.Summary  // nil: the run has not finished
 	Settings   map[string]string // the resolved configuration, by the path of the key; nil: unknown
+	Chosen     []string          // the keys of Settings, or their sections, that the user wrote; those of a sweep first; nil: unknown
+	Swept      int               // so many of Chosen are keys of a sweep
 	Rows       []Row             // measurements, in the order of time
 	Iterations [][]metrics.Iteration
 	Cut        bool            // iterations of some workers are missing, so they do not tell who waited for whom

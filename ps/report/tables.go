@@ -94,8 +94,10 @@ func summed(r *Run, get func(*metrics.Summary) float64) float64 {
 	return get(r.Summary)
 }
 
-// RunsTable has a row for each run.
-func RunsTable(runs []*Run) *Table {
+// RunsTable has a row for each run. Runs of one name are told apart by what the user set, the seed too.
+func RunsTable(runs []*Run) *Table { return runsTable(runs, naming{list: true, keep: true}) }
+
+func runsTable(runs []*Run, how naming) *Table {
 	t := &Table{ID: "runs", Caption: "All runs", Columns: []Column{
 		{"run", "run", true, false}, {"state", "finished", true, false}, {"mode", "mode", true, false}, {"scheme", "scheme", true, false}, {"seed", "seed", false, false},
 		{"servers", "servers", false, true}, {"workers", "workers", false, false}, {"iterations", "iterations", false, true}, {"samples", "samples", false, true},
@@ -104,14 +106,15 @@ func RunsTable(runs []*Run) *Table {
 		{"folder", "folder", true, false},
 	}}
 	number := func(digits int) func(float64) string { return func(v float64) string { return fixed(v, digits) } }
-	for _, r := range runs {
+	names := namesOf(runs, how)
+	for i, r := range runs {
 		get := func(f func(*metrics.Summary) float64) float64 { return summed(r, f) }
 		mode := absent
 		if r.Summary != nil {
 			mode = r.Summary.Mode
 		}
 		t.Rows = append(t.Rows, []Cell{
-			textCell(r.Name()), textCell(stateWord(r)), textCell(mode), textCell(schemeOf(r)), numberCell(seedOf(r), number(0)),
+			textCell(names[i]), textCell(stateWord(r)), textCell(mode), textCell(schemeOf(r)), numberCell(seedOf(r), number(0)),
 			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Servers) }), number(0)), numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Workers) }), number(0)),
 			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Iterations) }), short), numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Samples) }), short),
 			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.TrainS) }), seconds), numberCell(get(func(s *metrics.Summary) float64 { return float64(s.WallS) }), seconds),

@@ -39,7 +39,7 @@ th{font-weight:600;vertical-align:bottom;white-space:normal}
 .t{text-align:left;max-width:26em;white-space:normal;min-width:3.2em;overflow-wrap:anywhere}.t:first-child,.t:last-child{min-width:9em}th.t{overflow-wrap:normal}
 details{border-top:1px solid var(--grid);padding:.4em 0}summary{cursor:pointer;padding:.3em 0;font-weight:600}
 .note{border-left:4px solid var(--s1);padding:.1em 0 .1em .9em;max-width:60em}
-.muted,footer{color:var(--muted);font-size:.9rem}footer{margin-top:3em;padding-bottom:2em}
+p.muted,footer{color:var(--muted);font-size:.9rem}footer{margin-top:3em;padding-bottom:2em}
 @media print{nav,.skip{display:none}figure{break-inside:avoid}body{font-size:11pt}.figures{grid-template-columns:1fr 1fr}.scroll{overflow:visible}th,td{padding:.2em .35em;font-size:8pt}}
 </style>
 </head>
@@ -95,6 +95,7 @@ const body = `<body>
 <li>Staleness is the version at commit minus the version at pull. Lead is how many iterations a worker is ahead of the slowest when it starts one, by the times at which gradients began to leave.{{.Clocks}}</li>
 <li>Blocked time by cause is reconstructed from the times of iterations: a blocked worker waited for the worker whose push landed last before it went on, and for servers and wire after that. Where schemes delayed no pull, nobody waited for another worker.</li>
 <li>± is the sample deviation over seeds. Two runs are called level if their difference is within their deviations, or 3 %; a run without other seeds is taken to vary as those with several do.</li>
+<li>A series is called what its user chose: the settings that differ, the scheme first. One that is first has won if it has several seeds, and if the gap is larger than what evaluations leave open; else it is ahead.</li>
 <li>The wire's limit is the least time in which the slowest network card carries the bytes of an iteration.</li>
 </ul></details></section>
 </main>

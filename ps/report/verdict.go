@@ -15,7 +15,8 @@ type standing struct {
 	*Group
 	style                    int // its place in the charts
 	time, samples, steps     spread
-	reached                  int // runs that reached the target
+	soonest, latest          spread // between which its time lies, as far as evaluations tell
+	reached                  int    // runs that reached the target
 	speed, best, lost        spread
 	staleness, stalenessMost spread
 }
@@ -27,12 +28,15 @@ func rank(groups []*Group, target *Target) (order []*standing) {
 			lost:      g.over(func(r *Run) float64 { return r.share(metrics.Blocked) }),
 			staleness: g.over(func(r *Run) float64 { return r.staleness(0.5) }), stalenessMost: g.over(func(r *Run) float64 { return r.staleness(1) })}
 		if target != nil {
-			var at, samples, steps []float64
+			var at, samples, steps, soonest, latest []float64
 			for _, r := range g.Runs {
 				t, n, k := target.reached(r)
+				from, to := target.between(r)
 				at, samples, steps = append(at, t), append(samples, n), append(steps, k)
+				soonest, latest = append(soonest, from), append(latest, to)
 			}
 			s.time, s.samples, s.steps = spreadOf(at), spreadOf(samples), spreadOf(steps)
+			s.soonest, s.latest = spreadOf(soonest), spreadOf(latest)
 			s.reached = s.time.n
 		} else {
 			none := spreadOf(nil)
@@ -109,8 +113,12 @@ func verdict(order []*standing, target *Target) (sentences []string) {
 	case target == nil && math.IsNaN(first.speed.mean):
 		say("Nothing was measured in these runs that could be compared.")
 		return sentences
+	case target == nil && fasterThanNone(order):
+		say("No clear winner: %s are equally fast, as far as these runs tell. %s took in %s.", joined(labelsOf(order)), first.Label, samplesPerS(first.speed))
+	case target == nil && len(first.Runs) == 1:
+		say("%s is ahead in speed: %s.", first.Label, samplesPerS(first.speed))
 	case target == nil:
-		say("%s is the fastest: %s. No test accuracy or loss was recorded, so this is the speed only, and not what the runs learned.", first.Label, samplesPerS(first.speed))
+		say("%s is the fastest: %s.", first.Label, samplesPerS(first.speed))
 	case first.reached == 0:
 		say("No run reached the target, %s.", target.text())
 		return sentences
@@ -118,15 +126,58 @@ func verdict(order []*standing, target *Target) (sentences []string) {
 		say("No clear winner: %s are level. %s reached %s after %s%s.", joined(append([]string{first.Label}, levelWith(order)...)), first.Label,
 			target.text(), first.time.text(seconds), ofSeeds(first))
 	default:
-		say("%s won: it reached %s after %s%s.", first.Label, target.text(), first.time.text(seconds), ofSeeds(first))
+		word, why := lead(order)
+		say("%s %s: it reached %s after %s%s.", first.Label, word, target.text(), first.time.text(seconds), cmp.Or(ofSeeds(first), ", with one seed"))
+		if why != "" {
+			sentences = append(sentences, why)
+		}
 	}
 	if target == nil {
+		say("No test accuracy or loss was recorded, so this is the speed only, and not what the runs learned.")
 		sentences = append(sentences, slower(order, func(s *standing) float64 { return first.speed.mean / s.speed.mean }, "as fast as")...)
 	} else {
 		sentences = append(sentences, behindTarget(order, target)...)
 	}
 	sentences = append(sentences, reasons(order, target)...)
 	return append(sentences, caveats(order, target)...)
+}
+
+// lead says whether the first won, or is only ahead, and then why no more can be said; of single runs the last sentences say it.
+func lead(order []*standing) (word, why string) {
+	first := order[0]
+	var single, close []string
+	for k, s := range order {
+		if len(s.Runs) == 1 && k < 2 {
+			single = append(single, s.Label)
+		}
+		if k > 0 && s.reached > 0 && first.latest.mean >= s.soonest.mean {
+			close = append(close, s.Label)
+		}
+	}
+	if close != nil {
+		why = fmt.Sprintf("The gap to %s is within the noise of the evaluations: the target was reached after the last one that missed it, and no later than the first from which on it was kept.", joined(close))
+	} else if single != nil && len(first.Runs)+len(order[min(1, len(order)-1)].Runs) > 2 {
+		why = fmt.Sprintf("There is one seed of %s, so the gap may be chance.", joined(single))
+	}
+	if single != nil || close != nil {
+		return "is ahead", why
+	}
+	return "won", ""
+}
+
+// fasterThanNone says whether the speeds of the first two cannot be told apart.
+func fasterThanNone(order []*standing) bool {
+	return len(order) > 1 && !math.IsNaN(order[1].speed.mean) && level(order[0].speed, order[1].speed, levelShare)
+}
+
+// labelsOf are the groups that are as fast as the first.
+func labelsOf(order []*standing) (labels []string) {
+	for k, s := range order {
+		if k == 0 || level(order[0].speed, s.speed, levelShare) {
+			labels = append(labels, s.Label)
+		}
+	}
+	return labels
 }
 
 // levelWith are the groups whose time cannot be told from that of the first.
@@ -322,60 +373,3 @@ func joined(parts []string) string {
 	}
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
-
-// account says in words what one run did.
-func account(r *Run, target *Target) (sentences []string) {
-	say := func(format string, args ...any) { sentences = append(sentences, fmt.Sprintf(format, args...)) }
-	kind := ""
-	if r.Simulated() {
-		kind = "In simulated time, "
-	}
-	accuracy := r.final(func(w *Row) float64 { return w.TestAccuracy })
-	loss := r.final(func(w *Row) float64 { return w.TestLoss })
-	last := r.final(func(w *Row) float64 { // the time of the last evaluation
-		if math.IsNaN(w.TestAccuracy) && math.IsNaN(w.TestLoss) {
-			return math.NaN()
-		}
-		return w.At
-	})
-	switch {
-	case !math.IsNaN(accuracy):
-		say("%s%s reached test accuracy %s after %s.", kind, r.Name(), fixed(accuracy, 4), seconds(last))
-	case !math.IsNaN(loss):
-		say("%s%s reached test loss %s after %s.", kind, r.Name(), short(loss), seconds(last))
-	case r.Summary != nil:
-		say("%s%s trained for %s; it was not evaluated.", kind, r.Name(), seconds(float64(r.Summary.TrainS)))
-	default:
-		say("%s%s left no evaluation.", kind, r.Name())
-	}
-	if target != nil && target.Given != "" && r.Summary != nil && (r.Summary.Target != nil || target.Given == GivenFlag) {
-		if at, _, _ := target.reached(r); math.IsNaN(at) {
-			say("It missed its target, %s.", target.text())
-		} else {
-			say("Its target, %s, was reached after %s.", target.text(), seconds(at))
-		}
-	}
-	if v := r.speed(); !math.IsNaN(v) {
-		say("It took in %s samples per second.", short(v))
-	}
-	if lost := r.share(metrics.Blocked); !math.IsNaN(lost) {
-		text := fmt.Sprintf("Its workers computed for %s of training and were blocked for %s", percent(r.share(metrics.Compute)), percent(lost))
-		if why := whyBlocked([]*Run{r}); why != "" {
-			text += ", mostly " + why
-		}
-		sentences = append(sentences, text+".")
-	}
-	if p50, most := r.staleness(0.5), r.staleness(1); !math.IsNaN(p50) {
-		say("The staleness of pushes was %s in the median and at most %s, in versions.", short(p50), short(most))
-	}
-	if r.WhatIf != nil && r.WhatIf.Line != "" {
-		sentences = append(sentences, r.WhatIf.Line+".")
-	}
-	if s := r.Summary; s == nil || s.Finished != metrics.FinishedOK {
-		say("The run did not finish: %s.", strings.TrimSuffix(r.State(), "."))
-	}
-	return sentences
-}
-
-// GivenFlag is Target.Given of a target that the user named.
-const GivenFlag = "given with --target"

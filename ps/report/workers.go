@@ -173,6 +173,7 @@ func largestLeads(groups []*Group) scene {
 			}
 		}
 		c.Lines = append(c.Lines, line)
+		c.Desc += fmt.Sprintf(" %s: at most %s.", g.Label, short(slices.Max(most[:])))
 	}
 	return c
 }

@@ -15,8 +15,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gopkg.in/yaml.v3"
-
 	"fluentps/ps/durable"
 	"fluentps/ps/foreign"
 	"fluentps/ps/metrics"
@@ -136,58 +134,6 @@ func (in *reader) summary() {
 	in.run.Summary = &s
 	if s.Finished != metrics.FinishedOK {
 		in.damage("the run did not finish: %s", foreign.Text(s.Finished))
-	}
-}
-
-// settings flattens resolved.yaml to a value for each path, such as train.optimizer.lr.
-func (in *reader) settings() {
-	data := in.file("resolved.yaml", settingsMax, "the settings are unknown, so the run is grouped with no other")
-	if data == nil {
-		return
-	}
-	var node yaml.Node
-	if err := yaml.Unmarshal(data, &node); err != nil {
-		in.damage("resolved.yaml is damaged, so the settings are unknown: %v", err)
-		return
-	}
-	in.run.Settings = map[string]string{}
-	flatten(in.run.Settings, "", &node, 0)
-}
-
-// depthMax is deeper than any configuration is.
-const depthMax = 20
-
-func flatten(into map[string]string, path string, n *yaml.Node, depth int) {
-	if depth > depthMax {
-		return
-	}
-	switch n.Kind {
-	case yaml.DocumentNode:
-		for _, c := range n.Content {
-			flatten(into, path, c, depth+1)
-		}
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i].Value
-			if path != "" {
-				key = path + "." + key
-			}
-			flatten(into, key, n.Content[i+1], depth+1)
-		}
-	case yaml.SequenceNode:
-		var plain []string
-		for i, c := range n.Content {
-			if c.Kind != yaml.ScalarNode {
-				flatten(into, fmt.Sprintf("%s[%d]", path, i), c, depth+1)
-				continue
-			}
-			plain = append(plain, c.Value)
-		}
-		if plain != nil || len(n.Content) == 0 {
-			into[path] = "[" + strings.Join(plain, ", ") + "]"
-		}
-	case yaml.ScalarNode:
-		into[path] = n.Value
 	}
 }
 

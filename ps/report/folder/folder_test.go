@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,28 @@ func TestWholeRun(t *testing.T) {
 	}
 	if w := run.WhatIf; w == nil || w.Line != "w1 cost 3 %" || len(w.Candidates) != 1 || w.Candidates[0].Name != "asp" || w.Candidates[0].Ratio != 2.5 || w.Candidates[0].StalenessMax != 9 {
 		t.Errorf("%+v", w)
+	}
+}
+
+// What the user wrote is told from what is a default, and in a run of a sweep from what its configuration was filled with.
+func TestChosenSettings(t *testing.T) {
+	const resolved = "name: a    # f.yaml:1\nseed: 3  # default\ntrain:\n  optimizer:\n    lr: 0.1  # --set\nsync:\n  - match: \"*\"  # f.yaml:7\n    scheme: ssp # f.yaml:8\n    staleness: 3 # default\nfaults: []  # f.yaml:9\n"
+	for head, want := range map[string]string{
+		"name: a": "0 [name train.optimizer.lr sync[0].match sync[0].scheme faults]",
+		"# run 5 of a sweep: sync[0].scheme=ssp name=a b=c seed=3": "3 [sync[0].scheme name seed train.optimizer.lr]", // b is no key
+		"# run 5 of a sweep: sync=[{match: \"*\", scheme: ssp}]":   "1 [sync train.optimizer.lr]",
+	} {
+		run, err := Read(runOf(t, map[string]string{"run.json": "{}", "config.yaml": head + "\nseed: 3\n", "resolved.yaml": resolved}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(run.Swept, " ", run.Chosen); got != want {
+			t.Errorf("%s: %s, want %s", head, got, want)
+		}
+	}
+	run, err := Read(runOf(t, map[string]string{"run.json": "{}", "resolved.yaml": "name: a\nseed: 3\n"}))
+	if err != nil || run.Chosen != nil {
+		t.Errorf("%v of a file that does not say it, %v", run.Chosen, err)
 	}
 }
 

@@ -69,7 +69,7 @@ type failer interface {
 }
 
 var allowed = map[string]string{"svg": "xmlns class width height viewBox role aria-labelledby", "title": "id", "desc": "id", "style": "",
-	"path": "class stroke-width stroke-dasharray d opacity", "text": "class x y font-size font-weight text-anchor"}
+	"path": "class stroke-width stroke-dasharray d opacity", "text": "class x y font-size font-weight text-anchor textLength lengthAdjust"}
 
 // checkSVG fails for what no chart has: other elements or attributes, and paths that leave the picture.
 func checkSVG(t failer, file []byte, width, height float64) {
@@ -272,4 +272,36 @@ func TestContrast(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Every text stays inside its picture, and names that differ are not cut until they are equal: long ones stand above their bars.
+func TestTextsStayInside(t *testing.T) {
+	long := []string{"train.optimizer.momentum=0.9 drop required=3 lr=0.1", "train.optimizer.momentum=0.9 drop required=3 lr=0.2"}
+	for i, name := range long {
+		long[i] = Fit(name, NameWidth)
+	}
+	if long[0] == long[1] {
+		t.Fatalf("equal names %q", long)
+	}
+	c := &Strips{ID: "a", Title: "a", XLabel: "bytes", Kinds: []Kind{{Label: "k"}}, Rows: []Row{{long[0], Stacked([]float64{1}), "1.5 GiB"}, {long[1], Stacked([]float64{2}), "1,234,567"}}}
+	for i, name := range long {
+		if !strings.Contains(c.Scene().SVG(), ">"+name+"<") {
+			t.Errorf("name %d is not whole in\n%s", i, c.Scene().SVG())
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var s *Scene
+		if rapid.Bool().Draw(t, "strips") {
+			s = drawStrips(t).Scene()
+		} else {
+			s = drawXY(t).Scene()
+		}
+		for _, q := range s.shapes {
+			w := textWidth(q.text, q.size)
+			from := q.at.X - map[align]float64{left: 0, middle: w / 2, right: w}[q.align]
+			if from < -1e-9 || from+w > s.Width+1e-9 || q.at.Y-q.size < 0 || q.at.Y > s.Height-3 {
+				t.Fatalf("%q from %v to %v at %v in %v x %v", q.text, from, from+w, q.at.Y, s.Width, s.Height)
+			}
+		}
+	})
 }

@@ -95,22 +95,42 @@ const (
 	padding    = 8.0
 )
 
-// textWidth estimates the width of a text in a sans-serif font. It is rather too large than too small.
+// NameWidth is the width of the longest name of a series: it fits into a legend, and above a row of bars.
+const NameWidth = (width - 2*padding - sampleWidth - 6) / 1.04
+
+// sampleWidth is the room for the sample before a name in a legend.
+const sampleWidth = 30.0
+
+// TextWidth is the width of a name in a chart.
+func TextWidth(name string) float64 { return textWidth(visible(name), textSize) }
+
+// Fit shortens a name of a chart to a width, and replaces what no picture may hold.
+func Fit(name string, most float64) string { return fit(visible(name), textSize, most) }
+
+// textWidth estimates the width of a text in a sans-serif font. It is rather too large than too small: the widths are those of DejaVu Sans,
+// the widest font that pages ask for. Texts in other scripts are drawn as wide as this says (see stretched).
 func textWidth(text string, size float64) float64 {
 	w := 0.0
 	for _, r := range text {
 		switch {
-		case r >= 0x1100:
+		case r >= 0x1100 || strings.ContainsRune("…—WM@%mw", r):
 			w += 1
-		case r == 'm' || r == 'w' || r == 'M' || r == 'W' || r == '%' || r == '@':
-			w += 0.95
-		case strings.ContainsRune("iljtfrI.,:;'|! ()[]", r):
-			w += 0.40
+		case strings.ContainsRune("=+<>~#×±_^|", r):
+			w += 0.84
+		case strings.ContainsRune("iljtfrI.,:;'! ()[]-/\\", r):
+			w += 0.42
+		case r >= 'A' && r <= 'Z' || r >= 0x80:
+			w += 0.79
 		default:
-			w += 0.63
+			w += 0.64
 		}
 	}
 	return w * size
+}
+
+// stretched says whether a text is of characters whose width nobody can tell without the font of the reader.
+func stretched(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r >= 0x250 && (r < 0x2010 || r > 0x2026) })
 }
 
 // fit shortens a text to a width. It keeps both ends, because names differ there.

@@ -52,30 +52,35 @@ func Stacked(values []float64) (bars []Bar) {
 func (c *Strips) Scene() *Scene {
 	s := &Scene{ID: c.ID, Title: c.Title, Desc: c.Desc, Width: width}
 	top := s.head(c.Title, c.legend()) + 2
-	bottom := top + math.Max(1, float64(len(c.Rows)))*(rowHeight+rowGap)
+	labels, notes := c.texts()
+	rise := rowHeight + rowGap // from row to row
+	above := labels > labelsMax*width
+	if above { // names that need the whole width stand above their bars
+		labels, rise = 0, rise+lineHeight
+	}
+	bottom := top + math.Max(1, float64(len(c.Rows)))*rise
 	s.Height = bottom + 2*lineHeight + 6
 	lo, hi := c.bounds()
 	if len(c.Rows) == 0 || !apart(lo, hi) {
 		s.write(Muted, textSize, false, middle, Point{width / 2, (top + bottom) / 2}, "nothing was recorded")
 		return s
 	}
-	labels, notes := 0.0, 0.0
-	for _, r := range c.Rows {
-		labels = math.Max(labels, textWidth(visible(r.Label), textSize))
-		notes = math.Max(notes, textWidth(visible(r.Note), textSize))
-	}
-	labels, notes = math.Min(labels, 0.36*width), math.Min(notes, 0.2*width)
 	x := newAxis(lo, hi, 5, false, true)
 	x.from, x.to = padding+labels+7, width-padding-6
 	if notes > 0 {
 		x.to -= notes + 4
 	}
 	s.across(x, bottom, top-2)
-	s.write(Muted, textSize, false, middle, Point{(x.from + x.to) / 2, bottom + 2*lineHeight}, fit(visible(c.XLabel), textSize, width-2*padding))
+	s.below(x, bottom, c.XLabel)
 	parts := make([][][]Point, len(c.Kinds))
 	for i, r := range c.Rows {
-		y := top + float64(i)*(rowHeight+rowGap)
-		s.write(Muted, textSize, false, right, Point{x.from - 6, y + rowHeight/2 + 4}, fit(visible(r.Label), textSize, labels))
+		y := top + float64(i)*rise
+		if above {
+			y += lineHeight
+			s.write(Muted, textSize, false, left, Point{padding, y - 5}, fit(visible(r.Label), textSize, width-2*padding))
+		} else {
+			s.write(Muted, textSize, false, right, Point{x.from - 6, y + rowHeight/2 + 4}, visible(r.Label))
+		}
 		end := x.from
 		for _, b := range r.Bars {
 			if !drawable(b.From) || !drawable(b.To) || b.Kind < 0 || b.Kind >= len(c.Kinds) {
@@ -95,6 +100,21 @@ func (c *Strips) Scene() *Scene {
 		c.Kinds[k].fill(s, boxes)
 	}
 	return s
+}
+
+// labelsMax and notesMax are the parts of the width that names beside bars and notes behind them may take.
+const (
+	labelsMax = 0.36
+	notesMax  = 0.2
+)
+
+// texts are the widths of the longest name and of the longest note.
+func (c *Strips) texts() (labels, notes float64) {
+	for _, r := range c.Rows {
+		labels = math.Max(labels, textWidth(visible(r.Label), textSize))
+		notes = math.Max(notes, textWidth(visible(r.Note), textSize))
+	}
+	return labels, math.Min(notes, notesMax*width)
 }
 
 func (c *Strips) bounds() (lo, hi float64) {

@@ -58,8 +58,12 @@ func (q *shape) svg(b *strings.Builder) {
 		if q.bold {
 			weight = ` font-weight="600"`
 		}
-		fmt.Fprintf(b, `<text class="%s" x="%s" y="%s" font-size="%s"%s%s>%s</text>`+"\n",
-			roleName(q.color), coordinate(q.at.X), coordinate(q.at.Y), coordinate(q.size), weight, anchor, escaped(q.text))
+		length := ""
+		if stretched(q.text) {
+			length = fmt.Sprintf(` textLength="%s" lengthAdjust="spacingAndGlyphs"`, coordinate(textWidth(q.text, q.size)))
+		}
+		fmt.Fprintf(b, `<text class="%s" x="%s" y="%s" font-size="%s"%s%s%s>%s</text>`+"\n",
+			roleName(q.color), coordinate(q.at.X), coordinate(q.at.Y), coordinate(q.size), weight, anchor, length, escaped(q.text))
 	}
 }
 

@@ -70,13 +70,13 @@ func (s *Scene) head(title string, entries []entry) float64 {
 	s.write(Ink, titleSize, true, left, Point{padding, titleSize + 6}, fit(visible(title), titleSize, width-2*padding))
 	x, y := padding, titleSize+6+lineHeight+2
 	for i, e := range entries {
-		text := fit(visible(e.label), textSize, width-2*padding-34)
-		w := 30 + 1.08*textWidth(text, textSize) + 12
+		text := fit(visible(e.label), textSize, NameWidth)
+		w := sampleWidth + 1.04*textWidth(text, textSize) + 12
 		if i > 0 && x+w > width {
 			x, y = padding, y+lineHeight
 		}
 		e.draw(s, Point{x, y - 4})
-		s.write(Muted, textSize, false, left, Point{x + 30, y}, text)
+		s.write(Muted, textSize, false, left, Point{x + sampleWidth, y}, text)
 		x += w
 	}
 	if len(entries) == 0 {
@@ -140,7 +140,7 @@ func (c *XY) frame(s *Scene, x, y axis) {
 	}
 	s.line(Grid, 1, nil, grid...)
 	s.across(x, y.from, y.from)
-	s.write(Muted, textSize, false, middle, Point{(x.from + x.to) / 2, y.from + 2*lineHeight}, fit(visible(c.XLabel), textSize, width-2*padding))
+	s.below(x, y.from, c.XLabel)
 }
 
 // goal draws the mark of the goal, over the lines.
@@ -151,6 +151,14 @@ func (c *XY) goal(s *Scene, x, y axis) {
 		s.area(Paper, box(x.from+2, y.at(c.Goal)-16, x.from+8+textWidth(label, textSize-1), y.at(c.Goal)-2))
 		s.write(Muted, textSize-1, false, left, Point{x.from + 4, y.at(c.Goal) - 5}, label)
 	}
+}
+
+// below writes the label of an axis that is at y: under its middle, as far as the picture has room.
+func (s *Scene) below(x axis, y float64, label string) {
+	label = fit(visible(label), textSize, width-2*padding)
+	half := textWidth(label, textSize) / 2
+	at := math.Min(math.Max((x.from+x.to)/2, padding+half), width-padding-half)
+	s.write(Muted, textSize, false, middle, Point{at, y + 2*lineHeight}, label)
 }
 
 // across draws an axis below data at place y, with lines up to top.

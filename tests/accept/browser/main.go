@@ -1,6 +1,6 @@
 // Command browser opens a page in a headless Chromium and fails if the page is not as a report must be: an error or a message on the
-// console, a request for anything but the page, a picture that is missing or empty, or a page that is wider than the window. It opens the
-// page at two widths in both themes, and writes a screenshot of each.
+// console, a request for anything but the page, a picture that is missing or empty, a text that leaves its picture or lies on another, or a
+// page that is wider than the window. It opens the page at two widths in both themes, and writes a screenshot of each.
 //
 //	browser CHROMIUM PAGE SCREENSHOTS ID...      each ID must be a figure of the page, such as figure-lead
 package main
@@ -103,8 +103,12 @@ func run(program, page, screenshots string, ids []string) error {
 	if problems != nil {
 		return errors.New(strings.Join(problems, "\n"))
 	}
+	fmt.Println(texts) // that were inside their pictures
 	return nil
 }
+
+// texts counts those of all pictures that were looked at.
+var texts int
 
 // call sends a command and returns its result. Events that come before it are kept.
 func (c *chromium) call(method string, params map[string]any, result any) error {
@@ -174,7 +178,19 @@ const question = `(() => {
   document.querySelectorAll("details").forEach(d => d.open = true);
   const plots = [...document.querySelectorAll("svg.plot")];
   const seen = e => { const b = e.getBoundingClientRect(); return b.width > 100 && b.height > 50 };
+  const inside = (t, p) => t.left >= p.left - 0.5 && t.right <= p.right + 0.5 && t.top >= p.top - 0.5 && t.bottom <= p.bottom + 0.5;
+  const across = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 4 && b.top < a.bottom - 4;
+  const outside = [], over = [];
+  for (const p of plots) {
+    const box = p.getBoundingClientRect(), texts = [...p.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+    texts.forEach(([text, b], i) => {
+      if (!inside(b, box)) outside.push(p.getAttribute("aria-labelledby") + ": " + text + ", from " + (b.left - box.left).toFixed(1) + " to " + (b.right - box.left).toFixed(1) + " of " + box.width.toFixed(1));
+      texts.slice(0, i).forEach(([other, o]) => { if (across(b, o)) over.push(p.getAttribute("aria-labelledby") + ": " + text + " on " + other) });
+    });
+  }
   return {
+    outside, over,
+    texts: plots.reduce((n, p) => n + p.querySelectorAll("text").length, 0),
     width: document.scrollingElement.scrollWidth,
     plots: plots.length,
     hidden: plots.filter(p => !seen(p) || p.querySelectorAll("path,text").length < 2).map(p => p.getAttribute("aria-labelledby")),
@@ -187,9 +203,9 @@ const question = `(() => {
 })()`
 
 type answer struct {
-	Width, Plots, Scripts, Handlers, Untitled int
-	Smallest                                  float64
-	Hidden, Figures                           []string
+	Width, Plots, Scripts, Handlers, Untitled, Texts int
+	Smallest                                         float64
+	Hidden, Figures, Outside, Over                   []string
 }
 
 // textMin is the size of the smallest text that is readable, in pixels.
@@ -230,6 +246,7 @@ func (c *chromium) look(page string, width int, theme, screenshot string, ids []
 	if err := os.WriteFile(screenshot, data, 0o644); err != nil {
 		return nil, err
 	}
+	texts += evaluated.Result.Value.Texts
 	return append(judge(evaluated.Result.Value, width, ids), c.complaints(address)...), nil
 }
 
@@ -257,6 +274,12 @@ func judge(a answer, width int, ids []string) (problems []string) {
 		say("the page is %d pixels wide", a.Width)
 	case a.Smallest < textMin:
 		say("the text of a plot is %.1f pixels high, must be %d", a.Smallest, textMin)
+	}
+	for _, text := range a.Outside {
+		say("a text leaves its picture: %s", text)
+	}
+	for _, text := range a.Over {
+		say("a text lies on another: %s", text)
 	}
 	if a.Scripts+a.Handlers > 0 {
 		say("%d elements that run or load something, %d handlers", a.Scripts, a.Handlers)
