@@ -86,7 +86,7 @@ type Cluster struct {
 	SharedMemory string `yaml:"shared_memory" values:"auto,off" doc:"auto: servers and workers of one host read parameters and gradients in each other's memory; off: they send them"`
 	Bind         string `yaml:"bind" values:"auto,off" doc:"auto: on a host with more ranks than cores, each rank is bound to one core in turn, unless the launcher has bound a rank; off: the system moves the ranks"`
 	Link         string `yaml:"link,omitempty" form:"link rates" doc:"rate of the network card of a host, each way, as in 10Gbit; of hosts with another rate: 10Gbit,node3=1Gbit. none: a run measures it at its start. Shards and pieces are cut by it, and plan and the summary show the least time of an iteration that these cards allow"`
-	MemoryMax    int64  `yaml:"memory_max" min:"1MiB" max:"1048576GiB" unit:"bytes" doc:"limit on the buffers of one rank, without the data set (plan lists them), and on the memory of the rows while they are read"`
+	MemoryMax    int64  `yaml:"memory_max" min:"1MiB" max:"1048576GiB" unit:"bytes" doc:"limit on all the memory of one rank: buffers, data set, row numbers and the program (plan lists them)"`
 }
 
 // Train is how the run learns and when it stops. Exactly one of the two batch sizes is set.

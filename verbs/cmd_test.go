@@ -101,7 +101,7 @@ func TestWithoutPMIHintsOnlyWhereNothingConnectsTheTasks(t *testing.T) {
 
 // A large live heap grows by a small part before a collection, and a small one is seldom collected.
 func TestGCPercent(t *testing.T) {
-	for alive, want := range map[uint64]int{0: 400, 1 << 20: 400, 16 << 20: 400, 32 << 20: 200, 64 << 20: 100, 1 << 30: 6, 1 << 40: 1} {
+	for alive, want := range map[uint64]int{0: 400, 1 << 20: 400, 4 << 20: 400, 8 << 20: 200, 16 << 20: 100, 256 << 20: 6, 1 << 40: 1} {
 		if got := gcPercent(alive); got != want {
 			t.Errorf("%d alive: %d %%, want %d", alive, got, want)
 		}

@@ -17,9 +17,16 @@ func (j *job) local(n int) error {
 		j.set, err = load(layout.DataSpec(j.cfg))
 		return j.set, err
 	})
-	stop := interrupts(j.signals, n, func(name string) {
-		printError(j.warn, "third signal, "+name+": ending at once")
-		os.Exit(codeFailed)
+	stop := interrupts(j.signals, n, endings{
+		trains: &j.trains,
+		now: func(name string) {
+			printError(j.warn, "third signal, "+name+": ending at once")
+			os.Exit(codeFailed)
+		},
+		setup: func(name string) {
+			printError(j.warn, endsSetup(name))
+			os.Exit(exitCodeFor(j.setupCode(), os.Args))
+		},
 	})
 	text := fmt.Sprintf("none; %d ranks as goroutines of this process", n)
 	ranks := inproc.New(n, inproc.Options{PoolMax: poolMax})

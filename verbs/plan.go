@@ -72,12 +72,13 @@ func planVerb(c *cli.Context) error {
 
 // planned is a run, prepared as its ranks would prepare it.
 type planned struct {
-	cfg   *configs.Config
-	hosts []string // of each rank
-	roles shard.Roles
-	set   *workload.Set
-	plan  *shard.Plan
-	link  layout.Link
+	cfg    *configs.Config
+	hosts  []string // of each rank
+	roles  shard.Roles
+	set    *workload.Set
+	plan   *shard.Plan
+	link   layout.Link
+	ledger *layout.Ledger
 }
 
 // prepare does what the ranks of a run do before they train. It fails for every configuration that they would refuse.
@@ -97,11 +98,11 @@ func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpe
 	if p.set, err = load(layout.DataSpec(cfg)); err != nil {
 		return nil, fmt.Errorf("%w\n  %s", err, withoutFiles(cfg))
 	}
-	q, err := layout.Prepare(cfg, p.roles, p.set, p.link)
+	q, err := layout.Prepare(cfg, p.roles, hosts, p.set, p.link)
 	if err != nil {
 		return nil, err
 	}
-	p.plan = q.Plan
+	p.plan, p.ledger = q.Plan, q.Ledger
 	if path := cfg.Model.Init; path != "" {
 		initial, err := params.OpenInitial(path, params.Of(q.Params))
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -182,6 +183,27 @@ type job struct {
 	out     io.Writer
 	warn    io.Writer
 	set     *workload.Set // of rank 0, once it has read it; nil before, and in processes without rank 0
+	trains  atomic.Bool   // set-up is over
+}
+
+// endsSetup says that a signal ends the run before it trains.
+func endsSetup(name string) string {
+	return name + " during set-up: ending at once, nothing was trained since the start"
+}
+
+// setupCode is the exit code of a run that a signal ended during its set-up: with --resume the same command continues it.
+func (j *job) setupCode() int {
+	if j.c.String("resume") != "" {
+		return ps.CodeAgain
+	}
+	return codeFailed
+}
+
+// trainingBegins is called by each rank of this process.
+func (j *job) trainingBegins() {
+	if !j.trains.Swap(true) {
+		go collectRarely() // training need not wait for it
+	}
 }
 
 // options returns the options of one rank of this process. Rank 0 also gets those of the lead. A mistake of the user is in
@@ -208,7 +230,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	}
 	o.NewUnit = func(local int) (ps.Unit, error) { return newUnit(device, local, crowded) }
 	o.Bind = func(on bool) int { return mpi.Bind(t, on) }
-	o.Load = load
+	o.Load, o.Trains = load, j.trainingBegins
 	if t.Rank() != 0 {
 		return o, nil
 	}

@@ -42,7 +42,8 @@ func fits(c *cli.Context, in *input, s *slurm.Script, hosts []string) error {
 	if err := in.warnIdle(c, p.facts()); err != nil {
 		return err
 	}
-	return p.memory(s)
+	p.memory(s)
+	return nil
 }
 
 // noteMissing notes that the data are missing, and so what the script lacks.
@@ -62,12 +63,8 @@ func factsOf(cfg *configs.Config, hosts []string) configs.Facts {
 
 // memory raises the memory that each part of a script requests to the need of its fullest host. A part keeps a memory that the
 // user has set with --sbatch-arg.
-func (p *planned) memory(s *slurm.Script) error {
-	all, err := layout.Hosts(p.cfg, p.plan, p.roles, p.hosts, p.set)
-	if err != nil {
-		return usagef("plan: %v", err)
-	}
-	for _, h := range all {
+func (p *planned) memory(s *slurm.Script) {
+	for _, h := range p.ledger.Hosts() {
 		part := &s.Parts[0]
 		if len(s.Parts) > 1 && strings.HasPrefix(h.Host, workerHost) {
 			part = &s.Parts[1]
@@ -76,7 +73,6 @@ func (p *planned) memory(s *slurm.Script) error {
 			part.Memory = max(part.Memory, h.Total())
 		}
 	}
-	return nil
 }
 
 // fitsAll is fits for all runs of a sweep: the script requests the memory of the run that needs the most.
@@ -109,9 +105,7 @@ func (s *sweep) fitsAll(c *cli.Context, script *slurm.Script) error {
 			return usagef("sweep: run %d (%s): %v", i, strings.Join(point.Set, " "), err)
 		}
 		idle = append(idle, configs.Idle(point.Config, point.Origins, p.facts())...)
-		if err := p.memory(script); err != nil {
-			return err
-		}
+		p.memory(script)
 	}
 	if missing { // the need of the other runs may not be enough for all
 		script.Parts[0].Memory = 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,9 +33,34 @@ func catchEarlySignals() chan os.Signal {
 	return signals
 }
 
+// setupGrace is how long a request to stop waits for set-up to end, so that the run stops in order. A rank that reads or deals large
+// data, or gets large memory, would answer much later. Nothing that was trained is lost if it ends at once.
+const setupGrace = 600 * time.Millisecond
+
+// endings are what ends this process out of order.
+type endings struct {
+	trains *atomic.Bool      // set-up is over; nil: it always is
+	now    func(name string) // at the third request to stop
+	setup  func(name string) // at the first, if set-up does not end within setupGrace
+}
+
+// duringSetup ends the process if set-up does not end soon.
+func (e *endings) duringSetup(name string) {
+	if e.trains == nil || e.trains.Load() {
+		return
+	}
+	trains, setup := e.trains, e.setup
+	e.trains = nil // the timer runs once
+	time.AfterFunc(setupGrace, func() {
+		if !trains.Load() {
+			setup(name)
+		}
+	})
+}
+
 // interrupts forwards the names of signals to the ranks of this process, those that arrived early included. Requests to stop go
-// to the first rank, which tells the others. SIGUSR2 goes to all of them. The third request to stop calls exitNow.
-func interrupts(signals chan os.Signal, ranks int, exitNow func(name string)) []<-chan string {
+// to the first rank, which tells the others. SIGUSR2 goes to all of them.
+func interrupts(signals chan os.Signal, ranks int, end endings) []<-chan string {
 	signal.Notify(signals, requestSignals()...)
 	names, readers := make([]chan string, ranks), make([]<-chan string, ranks)
 	for i := range names {
@@ -65,8 +91,11 @@ func interrupts(signals chan os.Signal, ranks int, exitNow func(name string)) []
 				case 2:
 					name += ps.SignalAgain
 				default:
-					exitNow(name)
+					end.now(name)
 				}
+			}
+			if s != syscall.SIGUSR2 {
+				end.duringSetup(name)
 			}
 			for _, c := range to {
 				select {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func TestASignalBeforeTheRunIsReadyIsKept(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	defer signal.Reset()
-	if got := <-interrupts(signals, 1, nil)[0]; got != "SIGUSR1" {
+	if got := <-interrupts(signals, 1, endings{})[0]; got != "SIGUSR1" {
 		t.Errorf("the run hears of %q, want SIGUSR1", got)
 	}
 }
@@ -68,10 +69,36 @@ func TestWishesThatMayComeTwice(t *testing.T) {
 		signals <- syscall.SIGHUP
 		signals <- outputClosed
 	}
-	heard := interrupts(signals, 1, func(name string) { t.Errorf("%s ends the run at once", name) })[0]
+	heard := interrupts(signals, 1, endings{now: func(name string) { t.Errorf("%s ends the run at once", name) }})[0]
 	for _, want := range []string{"SIGHUP", outputClosed.String(), "SIGHUP", outputClosed.String()} {
 		if got := <-heard; got != want {
 			t.Errorf("the run hears of %q, want %q", got, want)
+		}
+	}
+}
+
+// A request to stop ends a process whose set-up goes on, within a second, and leaves alone one that trains by then.
+func TestARequestToStopEndsSetup(t *testing.T) {
+	defer signal.Reset()
+	for _, trains := range []bool{false, true} {
+		signals, ended := make(chan os.Signal, 8), make(chan string, 1)
+		var over atomic.Bool
+		heard := interrupts(signals, 1, endings{trains: &over, setup: func(name string) { ended <- name }})[0]
+		asked := time.Now()
+		signals <- syscall.SIGTERM
+		if got := <-heard; got != "SIGTERM" {
+			t.Errorf("the run hears of %q", got)
+		}
+		over.Store(trains)
+		select {
+		case name := <-ended:
+			if trains || name != "SIGTERM" || time.Since(asked) < setupGrace {
+				t.Errorf("%s ends it after %s, although it trains: %v", name, time.Since(asked), trains)
+			}
+		case <-time.After(setupGrace + 200*time.Millisecond):
+			if !trains {
+				<-ended // go test bounds the wait: the machine may be busy
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"fluentps/comm/mpi"
@@ -30,8 +31,13 @@ func (j *job) world(file string) error {
 	if t.Rank() == 0 {
 		j.warnings()
 	}
-	o.Interrupt = interrupts(j.signals, 1, func(name string) {
-		j.abort(t, errors.New("third signal, "+name+": ending at once"))
+	o.Interrupt = interrupts(j.signals, 1, endings{
+		trains: &j.trains,
+		now:    func(name string) { j.abort(t, errors.New("third signal, "+name+": ending at once")) },
+		setup: func(name string) {
+			printError(j.warn, fmt.Sprintf("rank %d: %s", t.Rank(), endsSetup(name)))
+			t.Abort(exitCodeFor(j.setupCode(), os.Args))
+		},
 	})[0]
 	return &exitError{code: j.drive(t, o).code}
 }

@@ -266,11 +266,7 @@ func (a *AllReduce) SendSnapshot(to int, k int64) {
 
 // Hash is the hash of this rank's parameters, in model order.
 func (a *AllReduce) Hash() string {
-	var flat []float32
-	for _, v := range a.station.Plan.Views(a.params.F32()) {
-		flat = append(flat, v...)
-	}
-	return workload.HashOf(flat)
+	return workload.HashOf(a.station.Plan.Views(a.params.F32())...)
 }
 
 // Stalled returns a warning if the worker has waited for the other ranks for at least limits.Warn and has not warned in

@@ -175,7 +175,7 @@ func (r *Run) evaluateAtEnd(indices []int64) ([]evaluate.Sum, []float32, error) 
 	if err := e.FetchAndWait(-1); err != nil {
 		return nil, nil, err
 	}
-	var flat []float32
+	flat := make([]float32, 0, r.station.Plan.Arena) // growing would take as much again
 	for _, v := range r.station.Plan.Views(e.Params()) {
 		flat = append(flat, v...)
 	}

@@ -2,7 +2,9 @@ package layout
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -21,13 +23,10 @@ func hostsOf(t testing.TB, c *configs.Config, hosts []string) (all []HostMemory,
 	if roles, err = Roles(c, hosts); err != nil {
 		t.Fatal(err)
 	}
-	if q, err = Prepare(c, roles, set, Link{}); err != nil {
+	if q, err = Prepare(c, roles, hosts, set, Link{}); err != nil {
 		t.Fatal(err)
 	}
-	if all, err = Hosts(c, q.Plan, roles, hosts, set); err != nil {
-		t.Fatal(err)
-	}
-	return all, roles, q
+	return q.Ledger.Hosts(), roles, q
 }
 
 // The memory of a host is the sum of the memory of its ranks, which cluster.memory_max bounds, with the data and a program
@@ -44,34 +43,33 @@ func TestHostsTakeWhatTheirRanksDo(t *testing.T) {
 			{"checkpoint={every: 1m, replica: 1}"}, {"evaluate.where=online"}, {"payload.push=topk"}, {"evaluate.every_epochs=0"},
 		}).Draw(rt, "set")...)
 		all, roles, q := hostsOf(t, c, hosts)
-		set, err := cached(DataSpec(c))
-		if err != nil {
-			t.Fatal(err)
+		each := q.Ledger.Ranks
+		if len(each) != n {
+			rt.Fatalf("%d ranks", len(each))
 		}
-		each, err := memoryOfRanks(NewRoutes(c, q.Plan, roles, nil, Thresholds{}), ScratchOf(c, set.Samples(), roles.Computes()))
-		if err != nil || len(each) != n {
-			rt.Fatalf("%d ranks, %v", len(each), err)
-		}
-		want := map[string]int64{}
+		want, files := map[string]int64{}, int64(0)
 		for rank, m := range each {
-			if m.Total() > c.Cluster.MemoryMax {
-				rt.Fatalf("rank %d takes %d", rank, m.Total())
+			if m.Total() > c.Cluster.MemoryMax || m.Total() < ProgramBytes+m.Data+m.Rows+m.Server+m.Worker+m.Snapshots {
+				rt.Fatalf("rank %d takes %d: %+v", rank, m.Total(), m)
+			}
+			if (m.Rows > 0) != (roles.Leader(rank) >= 0) {
+				rt.Fatalf("rank %d has row numbers of %d bytes", rank, m.Rows)
 			}
 			want[hosts[rank]] += m.Total()
+			files += m.Files
 		}
-		ranks, replicas := 0, int64(0)
+		ranks := 0
 		for _, h := range all {
 			ranks += h.Ranks
-			if buffers := h.Servers + h.Workers + h.Evaluation + h.Control; buffers != want[h.Host] {
-				rt.Fatalf("%s takes %d for buffers, its ranks %d", h.Host, buffers, want[h.Host])
+			if h.Total() != want[h.Host] {
+				rt.Fatalf("%s takes %d, its ranks %d: %+v", h.Host, h.Total(), want[h.Host], h)
 			}
-			if h.Data < int64(h.Ranks)*set.Bytes() || h.Programs < int64(h.Ranks)*programBytes || h.Total() != want[h.Host]+h.Snapshots+h.Replicas+h.Data+h.Programs {
-				rt.Fatalf("%+v", h)
-			}
-			replicas += h.Replicas
 		}
-		if (replicas > 0) != (c.Checkpoint.Replica > 0) {
-			rt.Fatalf("%d bytes of replicas", replicas)
+		if (files > 0) != (c.Checkpoint.Replica > 0) {
+			rt.Fatalf("%d bytes of replicas", files)
+		}
+		if p := q.Ledger.Process(); p <= each[0].Total() || p >= sum(slices.Collect(maps.Values(want))...) {
+			rt.Fatalf("one process of all ranks takes %d, rank 0 alone %d, all of them %v", p, each[0].Total(), want)
 		}
 		if ranks != n || len(all) != len(want) {
 			rt.Fatalf("%d ranks on %d hosts, want %d on %d", ranks, len(all), n, len(want))

@@ -3,11 +3,13 @@ package layout
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"fluentps/configs"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
+	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 	"fluentps/ps/timeline"
 	"fluentps/ps/work/tasks"
@@ -33,18 +35,6 @@ func TailBytes(c *configs.Config) int {
 // SnapshotsMax bounds the snapshots that are kept of one shard at a time, even if memory allows more.
 const SnapshotsMax = 1000
 
-// Limits returns how many snapshots every server can keep. It fails if a rank may need more than cluster.memory_max. It
-// counts all buffers except the data set, the parcels of replicas, which depend on the hosts, and 8 MiB for each file of a
-// checkpoint in writing. Memory does not grow past that, except that buffers come from slabs: one slab of 1 to 4 MiB for
-// each length in use may be mostly empty (comm.Pool).
-func Limits(c *configs.Config, p *shard.Plan, roles shard.Roles, scratch Scratch) (snapshots int64, err error) {
-	all, err := memoryOfRanks(NewRoutes(c, p, roles, nil, Thresholds{}), scratch)
-	if err != nil {
-		return 0, err
-	}
-	return snapshotsThatFit(c, p, roles, all)
-}
-
 // Scratch is the memory, in bytes, for the values and gradients of a model's layers: of a rank that computes, and of any
 // rank while it evaluates.
 type Scratch struct{ Worker, Evaluation int64 }
@@ -65,7 +55,7 @@ func ScratchOf(c *configs.Config, from workload.Samples, computes int) Scratch {
 func RecordsMax(c *configs.Config, workers int) int {
 	const part = 256
 	longest := min(metrics.IterationsOfWorkerMax, max(1, metrics.IterationsMax/workers))
-	return int(min(int64(longest), c.Cluster.MemoryMax/part/metrics.IterationBytes))
+	return int(max(1, min(int64(longest), (c.Cluster.MemoryMax-ProgramBytes)/part/metrics.IterationBytes)))
 }
 
 // Timeline bounds what is recorded of a run with metrics.trace.
@@ -188,7 +178,8 @@ func Versions(c *configs.Config, workers int) int {
 }
 
 // ServerBytes is the most memory that a server's shards take: versions, staged pushes, pending sums, the optimizer's state,
-// encoded pieces, pushes that are received ahead, and copies for checkpoints.
+// encoded pieces, pushes that are received ahead, and copies for checkpoints. A push that is read in its worker's memory is not staged
+// if no worker may be ahead of others: it is folded before the worker may write again.
 func (t *Routes) ServerBytes(server int32) (int64, error) {
 	var total int64
 	c, p, workers := t.cfg, t.plan, len(t.roles.Workers)
@@ -199,7 +190,17 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
-		vectors := int64(slots) + 1 + int64(means) // beside the versions
+		vectors, count := int64(slots)+1+int64(means), Versions(c, workers) // beside the versions, and these
+		if t.inStep(rule.InTurn()) {
+			near := t.readInPlace(id)
+			vectors -= int64(near)
+			if workers <= optim.QueueMax { // the commit reads the pushes themselves, so nothing needs pending sums
+				vectors--
+			}
+			if near == 0 {
+				count = min(count, versionsInStep(c))
+			}
+		}
 		vectors += tasks.Slots(c.Work, workers)
 		var state int64
 		if c.Optimized(s) {
@@ -209,10 +210,49 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 		if c.Checkpoint.Periodic() {
 			vectors += state // the copy for a checkpoint in writing
 		}
-		versions := int64(Versions(c, workers)) * int64(aligned(int(s.Bytes()))) // aligned as in shared memory
+		versions := int64(count) * int64(aligned(int(s.Bytes()))) // aligned as in shared memory
 		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + t.aheadBytes(s)
 	}
 	return total, nil
+}
+
+// versionsInStep is how many buffers for versions of a shard are ever used if no worker may be ahead of another: a worker pushes only
+// after it has all of a version. So at a commit the version before the current one is in no worker's flight, and one buffer more is for
+// a completion that its sender has not noticed yet. In a window all of Versions have memory, used or not.
+func versionsInStep(c *configs.Config) int { return core.Buffers(1, c.Checkpoint.Periodic()) }
+
+// Untouched is the part of ServerBytes that ranks of one process never touch: versions in a window, which have no memory until then.
+func (t *Routes) Untouched(server int32) (bytes int64) {
+	more := Versions(t.cfg, len(t.roles.Workers)) - versionsInStep(t.cfg)
+	for _, id := range t.plan.OfServer(server) {
+		s := &t.plan.Shards[id]
+		if more > 0 && t.readInPlace(id) > 0 && t.inStep(t.cfg.Sync[s.Rule].InTurn()) {
+			bytes += int64(more) * int64(aligned(int(s.Bytes())))
+		}
+	}
+	return bytes
+}
+
+// inStep says whether no worker may be ahead of another under any of the schemes, and each pushes once in an iteration.
+func (t *Routes) inStep(phases []scheme.Phase) bool {
+	return !t.cfg.ComputesInSteps() && !slices.ContainsFunc(phases, func(ph scheme.Phase) bool {
+		e, ok := scheme.Lookup(ph.Scheme)
+		if !ok {
+			return true
+		}
+		lead, bounded := e.LeadMax(ph.Params)
+		return !bounded || lead > 0 || ph.Common.Fold != scheme.FoldRank
+	})
+}
+
+// readInPlace is how many workers have their pushes of a shard read in their own memory.
+func (t *Routes) readInPlace(id int32) (n int) {
+	for w := range t.roles.Workers {
+		if t.ReadsGradients(id, int32(w)) {
+			n++
+		}
+	}
+	return n
 }
 
 // Vectors is the number of vectors of a shard: the parameters, and those of the optimizer.
@@ -223,7 +263,7 @@ func Vectors(c *configs.Config, sh *shard.Shard) int {
 	return 1
 }
 
-// snapshotsOf estimates how many snapshots a run of that length takes. The bound is Limits.
+// snapshotsOf estimates how many snapshots a run of that length takes. The bound is Ledger.Snapshots.
 func snapshotsOf(c *configs.Config, n configs.Length, rows int) int64 {
 	every, samples := float64(c.Evaluate.Samples(rows)), min(n.Samples, n.Iterations*float64(n.PerIteration))
 	if every == 0 {

@@ -134,8 +134,12 @@ func TestHierarchyTakesTheMemoryThatThePlanStates(t *testing.T) {
 		t.Errorf("%d bytes for sums, want %d", got, arena)
 	}
 	// Rank 0 needs room for the parameters, gradients and sums of the leader, and for the versions and sums of its server.
-	c.Cluster.MemoryMax = 3*arena + arena + 1<<20
-	_, err = Limits(c, p, roles, Scratch{})
+	c.Cluster.MemoryMax = ProgramBytes + 3*arena + arena + 1<<20
+	set, err := cached(DataSpec(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewLedger(NewRoutes(c, p, roles, nil, Thresholds{}), []string{"a", "a", "a"}, set)
 	if err == nil || !strings.Contains(err.Error(), "rank 0 (s0)") {
 		t.Errorf("limits: %v", err)
 	}

@@ -20,15 +20,15 @@ func (noDevice) Wrap(p []float32) (kernels.Vec, error) { return kernels.Vec{Host
 
 // Prepared is what every rank knows before it allocates memory for training.
 type Prepared struct {
-	Model     workload.Model   // unbound: the architecture
-	Params    []workload.Param // in model order, as in the plan
-	Plan      *shard.Plan
-	Snapshots int64 // of a shard, kept at a time
+	Model  workload.Model   // unbound: the architecture
+	Params []workload.Param // in model order, as in the plan
+	Plan   *shard.Plan
+	Ledger *Ledger
 }
 
-// Prepare cuts the shards for ranks whose hosts have this link. It fails if these ranks cannot train on the set. No run
+// Prepare cuts the shards for ranks on these hosts, which have this link. It fails if these ranks cannot train on the set. No run
 // begins with a configuration that Prepare refuses, so plan calls it too.
-func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set, link Link) (q Prepared, err error) {
+func Prepare(c *configs.Config, roles shard.Roles, hosts []string, set *workload.Set, link Link) (q Prepared, err error) {
 	computes := roles.Computes()
 	if err := Check(c, set, computes); err != nil {
 		return q, err
@@ -46,7 +46,7 @@ func Prepare(c *configs.Config, roles shard.Roles, set *workload.Set, link Link)
 	if len(q.Plan.Pieces) > PiecesMax {
 		return q, fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", c.Shards.MaxBytes, len(q.Plan.Pieces), PiecesMax)
 	}
-	q.Snapshots, err = Limits(c, q.Plan, roles, ScratchOf(c, set.Samples(), computes))
+	q.Ledger, err = NewLedger(NewRoutes(c, q.Plan, roles, nodesOf(hosts), Thresholds{}), hosts, set)
 	return q, err
 }
 

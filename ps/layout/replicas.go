@@ -73,11 +73,7 @@ func replicaBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []s
 func savedBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) (bytes int64) {
 	if server := roles.Server(rank); server >= 0 {
 		for _, id := range p.OfServer(int32(server)) {
-			vectors := int64(1)
-			if c.Optimized(&p.Shards[id]) {
-				vectors += OptimizerVectors(c)
-			}
-			bytes += vectors * p.Shards[id].Bytes()
+			bytes += int64(Vectors(c, &p.Shards[id])) * p.Shards[id].Bytes()
 		}
 	}
 	if roles.Worker(rank) >= 0 {

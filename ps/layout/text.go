@@ -27,10 +27,7 @@ func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, s
 		planShards(&b, c, p)
 		planChanges(&b, c, p, roles.Computes(), rows)
 	}
-	planMemory(&b, t, rows, ScratchOf(c, set.Samples(), roles.Computes()))
-	if all, err := Hosts(c, p, roles, hosts, set); err == nil { // else planMemory prints the error
-		planHosts(&b, all, set)
-	}
+	planMemory(&b, t, hosts, set)
 	planCheckpoints(&b, c, p, len(roles.Workers))
 	planRoutes(&b, t)
 	planTraffic(&b, t)

@@ -10,11 +10,14 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
+	"fluentps/ps/workload"
 )
 
-func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
+func planMemory(b *strings.Builder, t *Routes, hosts []string, set *workload.Set) {
 	c, p, roles := t.cfg, t.plan, t.roles
-	fmt.Fprintf(b, "\nMemory limits per rank (beside the data set), together at most cluster.memory_max (%s)\n", metrics.Size(c.Cluster.MemoryMax))
+	scratch, rows := ScratchOf(c, set.Samples(), roles.Computes()), set.Train.Rows()
+	l, err := NewLedger(t, hosts, set)
+	fmt.Fprintf(b, "\nMemory limits per rank, together at most cluster.memory_max (%s)\n", metrics.Size(c.Cluster.MemoryMax))
 	for m := range roles.Servers {
 		bytes, err := t.ServerBytes(int32(m))
 		if err != nil {
@@ -25,6 +28,9 @@ func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
 	}
 	fmt.Fprintf(b, "  each worker: %s (%s)\n", metrics.Size(WorkerBytes(c, p, len(roles.Workers))), workerText(c, p))
 	computes := roles.Computes()
+	if n := rowBytesOf(c, rows, computes); n.Kept > 0 {
+		fmt.Fprintf(b, "  each rank that computes: %s (numbers of its rows, and their order in an epoch)%s\n", metrics.Size(n.Kept), moreText(n.Dealing, "while rows are dealt, before training"))
+	}
 	records := RecordsMax(c, computes)
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", metrics.Size(int64(records)*metrics.IterationBytes), records)
 	if n := timelineBytes(c, p, roles); n > 0 {
@@ -46,10 +52,32 @@ func planMemory(b *strings.Builder, t *Routes, rows int, scratch Scratch) {
 	}
 	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s queued inside MPI, at most %s of messages being filled or sent, %s while it evaluates\n",
 		metrics.Size(int64(RingDepth(ranks))*comm.CtlMax), metrics.Size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), metrics.Size(frames), metrics.Size(int64(p.Arena)*shard.ElemBytes+scratch.Evaluation))
-	if n, err := Limits(c, p, roles, scratch); err == nil && c.Evaluate.Samples(rows) > 0 {
-		n = min(n, snapshotsOf(c, c.Length(FactsOf(p, roles, rows)), rows))
+	fmt.Fprintf(b, "  each rank: %s (the data set)%s, %s (the program and its libraries, with %s of garbage)\n",
+		metrics.Size(set.Bytes()), moreText(set.ReadBytes(), "while it is read"), metrics.Size(ProgramBytes), metrics.Size(GarbageBytesMax))
+	if l == nil {
+		fmt.Fprintf(b, "  %v\n", err)
+		return
+	}
+	if c.Evaluate.Samples(rows) > 0 {
+		n := min(l.Snapshots, snapshotsOf(c, c.Length(FactsOf(p, roles, rows)), rows))
 		fmt.Fprintf(b, "  snapshots for evaluation, over all servers: at most %d, %s\n", n, metrics.Size(n*int64(p.Arena)*shard.ElemBytes))
 	}
+	fullest := 0
+	for rank, m := range l.Ranks {
+		if m.Total() > l.Ranks[fullest].Total() {
+			fullest = rank
+		}
+	}
+	fmt.Fprintf(b, "  together: at most %s, in rank %d (%s)\n", metrics.Size(l.Ranks[fullest].Total()), fullest, roles.Name(fullest))
+	planHosts(b, l, set)
+}
+
+// moreText says how much more memory there is for a while, if there is any.
+func moreText(bytes int64, when string) string {
+	if bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s more %s", metrics.Size(bytes), when)
 }
 
 // workerText says what a worker's memory is for.

@@ -40,7 +40,7 @@ type Store struct {
 	runs   []Run       // cover the shard in order; neighbours have different penalties
 	sums   [][]float32 // by number, each of n elements; nil until one is written
 	held   bool        // sums[0] holds the pending sums; otherwise these are zeros
-	queue  []fold      // folds that are not done yet, in order; at most foldsMax
+	queue  []fold      // folds that are not done yet, in order; at most QueueMax
 	state  [][]float32
 	steps  int64 // commits so far, part of the state: adam's bias correction depends on it
 
@@ -62,8 +62,8 @@ const (
 	// blockElements is the number of elements that are summed at once: 16 KiB, which stay in the first-level cache until they
 	// are used.
 	blockElements = 4096
-	// foldsMax bounds the queue, and so the work that a commit may have to do.
-	foldsMax = 8
+	// QueueMax bounds the queue of folds, and so the work that a commit may have to do.
+	QueueMax = 8
 	// pieceMin is the fewest elements that are worth another core: 1 MiB.
 	pieceMin = 1 << 18
 	// streamMin is the fewest elements of a version that is written around the caches: 16 MiB. The caches would not keep all of
@@ -74,7 +74,7 @@ const (
 // NewStore makes the store of a shard of n elements. With lars the shard must be a layer. runs cover the shard, in order. Only
 // Optimize and Follow use the rule.
 func NewStore(n int, runs []Run, u Update, way Way) *Store {
-	s := &Store{update: u, way: way, n: n, sums: make([][]float32, 1), queue: make([]fold, 0, foldsMax)}
+	s := &Store{update: u, way: way, n: n, sums: make([][]float32, 1), queue: make([]fold, 0, QueueMax)}
 	switch way {
 	case Optimize:
 		s.runs = merged(runs)
@@ -145,7 +145,7 @@ func (s *Store) FoldSums(into, from int, scale, weight float64) {
 
 func (s *Store) enqueue(f fold) {
 	s.allot(f.into)
-	if len(s.queue) == foldsMax {
+	if len(s.queue) == QueueMax {
 		s.Flush()
 	}
 	s.queue = append(s.queue, f)

@@ -299,7 +299,7 @@ func allocateNothing(t *testing.T, r Rule) {
 	if got := testing.AllocsPerRun(5, func() {
 		s.Fold(0, push, 0, 1)
 		s.Flush()
-		for range foldsMax + 2 {
+		for range QueueMax + 2 {
 			s.Fold(0, push, 1, 1)
 		}
 		s.FoldSums(1, 0, 0.5, 0.5)
@@ -330,11 +330,11 @@ func TestStoreRefusesOtherLengths(t *testing.T) {
 // TestTheQueueIsBounded: the queue is bounded, however many folds precede a commit.
 func TestTheQueueIsBounded(t *testing.T) {
 	s := NewStore(1, nil, Update{}, Add)
-	const pushes = 3*foldsMax + 1
+	const pushes = 3*QueueMax + 1
 	for i := range pushes {
 		s.Fold(0, []float32{2}, float64(min(i, 1)), 1)
-		if len(s.queue) > foldsMax {
-			t.Fatalf("%d folds are queued after %d, at most %d may be", len(s.queue), i+1, foldsMax)
+		if len(s.queue) > QueueMax {
+			t.Fatalf("%d folds are queued after %d, at most %d may be", len(s.queue), i+1, QueueMax)
 		}
 	}
 	dst := []float32{0}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"sort"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -16,7 +18,6 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
-	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
 
@@ -138,8 +139,8 @@ func TestARunThatMayNeedTooMuchMemoryIsRefused(t *testing.T) {
 		set  []string
 		want string
 	}{
-		{[]string{"sync=[{match: '*', scheme: ssp, staleness: 300000000, fold: rank}]"}, "rank 0 (s0) may need 187.7"},
-		{[]string{"sync=[{match: '*', scheme: essp, staleness: 900000}]", "cluster.memory_max=1MiB"}, "with essp s+2 copies of its worker (lower staleness)"},
+		{[]string{"sync=[{match: '*', scheme: ssp, staleness: 300000000, fold: rank}]"}, "187.75 GiB for versions, staged pushes"},
+		{[]string{"sync=[{match: '*', scheme: essp, staleness: 900000}]", "cluster.memory_max=68MiB"}, "with essp s+2 copies of its worker (lower staleness)"},
 		{[]string{"model={name: mlp, layers: [2000]}", "cluster.memory_max=1MiB"}, "cluster.memory_max is 1.00 MiB"},
 	} {
 		_, errs := world(t, load(t, c.set...), 6, nil)
@@ -152,25 +153,24 @@ func TestARunThatMayNeedTooMuchMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// leastMemory is the smallest cluster.memory_max, within 64 bytes, that admits a run of the model with 20 features and 4
-// classes.
+// leastMemory is the smallest cluster.memory_max that admits a run of so many ranks on one host.
 func leastMemory(t *testing.T, c *configs.Config, ranks int) int64 {
 	t.Helper()
-	p, err := layout.Plan(c, []workload.Param{{Name: "w", Shape: []int{20, 4}}, {Name: "b", Shape: []int{4}}}, c.Cluster.Servers, layout.Link{})
+	set, err := cached(layout.DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	roles, err := shard.Assign(make([]string, ranks), c.Cluster.Servers, c.Cluster.Placement)
+	hosts := slices.Repeat([]string{"here"}, ranks)
+	roles, err := layout.Roles(c, hosts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	scratch := layout.ScratchOf(c, workload.Samples{Cols: 20, Classes: 4}, len(roles.Workers))
 	tight := *c
-	for tight.Cluster.MemoryMax = 0; ; tight.Cluster.MemoryMax += 64 {
-		if _, err := layout.Limits(&tight, p, roles, scratch); err == nil {
-			return tight.Cluster.MemoryMax
-		}
-	}
+	return int64(sort.Search(1<<30, func(bytes int) bool {
+		tight.Cluster.MemoryMax = int64(bytes)
+		_, err := layout.Prepare(&tight, roles, hosts, set, layout.Link{})
+		return err == nil
+	}))
 }
 
 // If memory is enough for a few snapshots only, later ones are left out, with a warning, and the run continues. Online

@@ -40,8 +40,8 @@ func (r *rank) openInitial() error {
 }
 
 func (r *rank) readInitial(path string) (err error) {
-	if r.o.initFile != nil {
-		path = r.o.initFile(path)
+	if r.o.testing.initFile != nil {
+		path = r.o.testing.initFile(path)
 	}
 	if r.initial, err = params.OpenInitial(path, params.Of(r.station.Params)); err == nil {
 		r.station.Initial = r.initial

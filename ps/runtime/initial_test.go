@@ -153,7 +153,7 @@ func TestRanksThatSeeUnlikeFilesAreRefused(t *testing.T) {
 	for _, set := range []string{"baseline=none", "baseline=allreduce"} {
 		_, errs := runPart(t, load(t, set, "model.init="+paths[0]), 6, filepath.Join(tmp, "out"), "", func(o *Options) {
 			if o.Transport.Rank() == 1 {
-				o.initFile = func(string) string { return paths[1] }
+				o.testing.initFile = func(string) string { return paths[1] }
 			}
 		})
 		for rank, err := range errs {

@@ -13,6 +13,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/workload"
 )
@@ -118,14 +119,14 @@ func TestIterationsAddUpToTheSummary(t *testing.T) {
 // Records beyond the limit are left out, with a warning.
 func TestIterationsStayWithinTheirRoom(t *testing.T) {
 	var warn lines
-	s, all := recorded(t, 6, &warn, "cluster.memory_max=1MiB", "train.stop={epochs: 40}", "evaluate.every_epochs=0")
-	const room = (1 << 20) / 256 / metrics.IterationBytes
+	s, all := recorded(t, 6, &warn, "cluster.memory_max=68MiB", "train.stop={epochs: 40}", "evaluate.every_epochs=0")
+	const room = (68<<20 - layout.ProgramBytes) / 256 / metrics.IterationBytes
 	for w, of := range all {
 		if len(of) != room || s.PerWorker[w].Iterations <= room || of[room-1].Iter != room-1 {
 			t.Errorf("worker %d: %d rows of %d iterations, want the first %d", w, len(of), s.PerWorker[w].Iterations, room)
 		}
 	}
-	if !strings.Contains(warn.String(), "iterations.csv holds the first iterations of each worker only") || !strings.Contains(warn.String(), "of_each=64") {
+	if !strings.Contains(warn.String(), "iterations.csv holds the first iterations of each worker only") || !strings.Contains(warn.String(), "of_each=256") {
 		t.Errorf("no warning in %q", warn.String())
 	}
 }
@@ -208,7 +209,7 @@ func TestRowsAreBoundedOverAllParts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	to := func(updates int) *configs.Config {
 		c := load(t, fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0")
-		c.Cluster.MemoryMax = most * 256 * metrics.IterationBytes
+		c.Cluster.MemoryMax = layout.ProgramBytes + most*256*metrics.IterationBytes
 		return c
 	}
 	mustRunPart(t, to(150), 6, dir, "")

@@ -127,7 +127,7 @@ func planOf(t *testing.T, c *configs.Config, ranks int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := layout.Prepare(c, roles, set, layout.Link{})
+	q, err := layout.Prepare(c, roles, hosts, set, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func endsByItself(t *testing.T, set []string, change func(*Options)) string {
 // A silent rank ends the run: the log names it, and every other rank prints its state.
 func TestASilentRankEndsTheRun(t *testing.T) {
 	for mute, name := range map[int]string{0: `rank 0, host here \(s0\)`, 3: `rank 3, host here \(w1\)`} {
-		said := endsByItself(t, []string{"stall.peer=1s"}, func(o *Options) { o.mute = o.Transport.Rank() == mute })
+		said := endsByItself(t, []string{"stall.peer=1s"}, func(o *Options) { o.testing.mute = o.Transport.Rank() == mute })
 		if want := `stall: no sign of life for 1s, the limit of stall.peer, of ` + name + `: killed, stopped or cut off.* exit code 4`; !regexp.MustCompile(want).MatchString(said) {
 			t.Errorf("rank %d is mute, and nobody said %q:\n%s", mute, want, said)
 		}

@@ -50,13 +50,19 @@ type Options struct {
 	Warn       io.Writer     // WARN and above, from every rank
 	LogLevel   slog.Level    // lowest level of the log files; the zero value is Info
 	Interrupt  <-chan string // names of signals: those that ask to stop, the second with SignalAgain appended, or SignalState; may be nil
+	Trains     func()        // called when set-up is over and training begins; may be nil
 	Decided    core.Decided  // told of the decisions of this rank's schemes; may be nil
 	Iterations bool          // Result.Iterations is wanted; equal on all ranks
 
-	initFile   func(string) string // for tests: the file that this rank sees as model.init; nil: the file of that name
-	mute       bool                // for tests: send one heartbeat and no more
-	thresholds layout.Thresholds   // for tests: the sizes by which ways are chosen
-	axes       station.Axes        // for tests: hooks
+	testing    hooks
+	thresholds layout.Thresholds // for tests: the sizes by which ways are chosen
+	axes       station.Axes      // for tests: hooks
+}
+
+// hooks are for tests.
+type hooks struct {
+	initFile func(string) string // the file that this rank sees as model.init; nil: the file of that name
+	mute     bool                // send one heartbeat and no more
 }
 
 // ModeMPI is the Mode of ranks that are processes.

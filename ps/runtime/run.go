@@ -78,6 +78,9 @@ func (r *rank) setupAndTrain() (Result, error) {
 	stop := make(chan struct{})
 	defer close(stop)
 	go r.watch(stop)
+	if r.o.Trains != nil {
+		r.o.Trains()
+	}
 	r.run.Timeline.BeginPart(r.station.Guard)
 	if err := r.train(); err != nil {
 		return Result{}, err

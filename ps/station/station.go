@@ -63,11 +63,11 @@ type Axes = build.Axes
 
 // Cut cuts the parameters into shards, and sets Params, Plan, SnapshotsMax and WorkerOf.
 func (s *Station) Cut() error {
-	q, err := layout.Prepare(s.Config, s.Roles, s.Set, s.Link)
+	q, err := layout.Prepare(s.Config, s.Roles, s.Hosts, s.Set, s.Link)
 	if err != nil {
 		return err
 	}
-	s.Params, s.Plan, s.SnapshotsMax = q.Params, q.Plan, q.Snapshots
+	s.Params, s.Plan, s.SnapshotsMax = q.Params, q.Plan, q.Ledger.Snapshots
 	if s.Plan.Windows != nil { // they bound what is on the way
 		s.Net.MatchBulk()
 	}

@@ -17,6 +17,9 @@ import (
 // all ranks send messages instead.
 func (s *Station) Share(at layout.Thresholds) error {
 	s.Routes = layout.NewRoutes(s.Config, s.Plan, s.Roles, s.NodeOf, at)
+	if err := s.fits(); err != nil { // the names of hosts need not tell which ranks share memory
+		return err
+	}
 	if !slices.Contains(s.Routes.SharedShards(), true) {
 		return nil
 	}
@@ -29,10 +32,18 @@ func (s *Station) Share(at layout.Thresholds) error {
 				"error", err)
 		}
 		s.Routes = s.Routes.ByMessages()
-		return nil
+		return s.fits()
 	}
 	s.Shared = Shared{Window: window, Segments: segments}
 	return err
+}
+
+// fits returns a usage error, the same on all ranks, if a rank may need too much memory on the ways that its pieces go.
+func (s *Station) fits() error {
+	if _, err := layout.NewLedger(s.Routes, s.Hosts, s.Set); err != nil {
+		return Usage("%v", err)
+	}
+	return nil
 }
 
 // Unshare frees the window; all ranks call it.

@@ -27,6 +27,7 @@ type Set struct {
 	Notes       []string  // what a user should know about the files
 
 	spec DataSpec // the argument of Load
+	peak int64    // the most memory that its rows took at once while they were read, in bytes
 }
 
 // Image is the shape of a row that is an image: Channels planes, one after the other, of Height x Width values, row-major
@@ -153,7 +154,7 @@ func Load(s DataSpec) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		set.Name, set.spec, set.Files, set.Notes = s.Set, s, in.files, in.notes
+		set.Name, set.spec, set.Files, set.Notes, set.peak = s.Set, s, in.files, in.notes, in.peak
 		if !strings.HasPrefix(s.Set, "generated") {
 			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
 				return nil, err

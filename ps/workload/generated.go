@@ -22,7 +22,7 @@ const (
 	quantileCount = 4096 // divides 2^16, so that 16 random bits pick one
 )
 
-func loadGenerated(s DataSpec, _ *reading) (*Set, error) {
+func loadGenerated(s DataSpec, in *reading) (*Set, error) {
 	switch {
 	case s.Rows < 1:
 		return nil, fmt.Errorf("data: set generated needs rows, the number of training rows, such as 10000")
@@ -38,7 +38,10 @@ func loadGenerated(s DataSpec, _ *reading) (*Set, error) {
 		return nil, fmt.Errorf("data: set generated: %d classes of %d features; at most %d, %d, and %d for their product", s.Classes, s.Features, classesMax, featuresMax, 1<<28)
 	}
 	train := &blobs{rows: s.Rows, features: s.Features, classes: s.Classes, seed: mix(s.Seed, 0x626c6f6273), normal: newNormals()}
-	train.centres = make([]float32, s.Classes*s.Features)
+	var err error
+	if train.centres, err = in.make(s.Set, "the centres of its classes", s.Classes*s.Features); err != nil {
+		return nil, err
+	}
 	scale := float32(blobDistance / math.Sqrt(float64(s.Features)))
 	for c := range s.Classes {
 		centre := train.centres[c*s.Features : (c+1)*s.Features]

@@ -19,7 +19,7 @@ type product struct {
 	normal      normals
 }
 
-func loadGeneratedRatings(s DataSpec, _ *reading) (*Set, error) {
+func loadGeneratedRatings(s DataSpec, in *reading) (*Set, error) {
 	m := s.Matrix
 	switch {
 	case s.Rows < 1:
@@ -34,7 +34,11 @@ func loadGeneratedRatings(s DataSpec, _ *reading) (*Set, error) {
 		return nil, fmt.Errorf("data: set generated_ratings: %d rows and %d test_rows, at most %d together", s.Rows, s.TestRows, math.MaxInt32)
 	}
 	train := &product{rows: s.Rows, matrix: m, rank: s.Rank, noise: float32(s.Noise), seed: mix(s.Seed, 0x726174696e6773), normal: newNormals()}
-	train.left, train.right = make([]float32, m.Rows*s.Rank), make([]float32, m.Columns*s.Rank)
+	factors, err := in.make(s.Set, "the factors of its matrix", (m.Rows+m.Columns)*s.Rank)
+	if err != nil {
+		return nil, err
+	}
+	train.left, train.right = factors[:m.Rows*s.Rank], factors[m.Rows*s.Rank:]
 	train.normal.fill(train.left, mix(^train.seed, 0))
 	train.normal.fill(train.right, mix(^train.seed, 1))
 	scale := float32(1 / math.Sqrt(float64(s.Rank)))

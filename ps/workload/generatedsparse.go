@@ -21,7 +21,7 @@ type words struct {
 // product is half of it.
 const wordWeight = 6
 
-func loadGeneratedSparse(s DataSpec, _ *reading) (*Set, error) {
+func loadGeneratedSparse(s DataSpec, in *reading) (*Set, error) {
 	switch {
 	case s.Rows < 1:
 		return nil, fmt.Errorf("data: set generated_sparse needs rows, the number of training rows, such as 10000")
@@ -33,7 +33,10 @@ func loadGeneratedSparse(s DataSpec, _ *reading) (*Set, error) {
 		return nil, fmt.Errorf("data: set generated_sparse: %d rows and %d test_rows, at most %d together", s.Rows, s.TestRows, math.MaxInt32)
 	}
 	train := &words{rows: s.Rows, nonzeros: s.Nonzeros, seed: mix(s.Seed, 0x776f726473), normal: newNormals()}
-	train.weight = make([]float32, s.Features)
+	var err error
+	if train.weight, err = in.make(s.Set, "the weights of its features", s.Features); err != nil {
+		return nil, err
+	}
 	train.normal.fill(train.weight, mix(^train.seed, 0))
 	scale := float32(wordWeight / math.Sqrt(float64(s.Nonzeros)))
 	for j := range train.weight {

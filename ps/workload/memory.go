@@ -21,10 +21,10 @@ func (s *Set) Bytes() int64 {
 	return total + common
 }
 
-// ReadBytes is the memory that reading the set may take for a while in addition to Bytes. If the number of rows is not known in
-// advance, they are read into memory that grows by a quarter repeatedly. The old memory is released only after the new one has been
-// filled, and more garbage waits for the collector. Measured with idx, csv and libsvm at GOGC=25: 0.8 to 1.5 times Bytes.
-func (s *Set) ReadBytes() int64 { return 2 * s.Bytes() }
+// ReadBytes is the memory that reading the set took for a while in addition to Bytes. If the number of rows is not known in advance,
+// they are read into memory that grows by a quarter repeatedly, and the old memory goes back to the system after the new one has been
+// filled.
+func (s *Set) ReadBytes() int64 { return max(0, s.peak-s.Bytes()) }
 
 const valueBytes = 4 // of a float32, of an int32
 

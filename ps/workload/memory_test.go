@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The memory that a set reports is the growth of the heap when it is loaded, for all readers.
@@ -105,4 +107,76 @@ func TestParameterNamesDoNotDependOnTheSamples(t *testing.T) {
 	if got := ParamNames(ModelSpec{Name: "mlp"}); got != nil {
 		t.Errorf("a model that is refused has the names %v", got)
 	}
+}
+
+// While a file is read, the heap holds at most what the set says: the rows and what they have outgrown, whatever waits for the collector.
+func TestReadingTakesWhatItSays(t *testing.T) {
+	var text strings.Builder
+	for i := range 200_000 {
+		fmt.Fprintf(&text, "%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d\n", i%3, i, i%5, 2, 3, i%7, 4, 5, i, 8, i%11, 3, 1, 0, 9, i%2)
+	}
+	dir := write(t, map[string]string{"a.csv": text.String()})
+	text.Reset()
+	debug.FreeOSMemory()
+	before := heap()
+	stop, peak := make(chan struct{}), make(chan int64)
+	go func() {
+		most := int64(0)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most = max(most, int64(m.HeapAlloc)-before)
+			select {
+			case <-stop:
+				peak <- most
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	defer debug.SetGCPercent(debug.SetGCPercent(25)) // as in a run
+	set, err := Load(DataSpec{Set: "csv", Path: dir + "/a.csv"})
+	close(stop)
+	most := <-peak
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := set.Bytes() + set.ReadBytes()
+	if slack := int64(sweepMin + 2<<20); most > says+says/4+slack || most < says*7/10 || set.ReadBytes() == 0 {
+		t.Errorf("the heap grew by up to %d bytes, the set says %d and %d while it was read", most, set.Bytes(), set.ReadBytes())
+	}
+	runtime.KeepAlive(set)
+}
+
+// The numbers of a worker's rows take what the ledger counts: what is kept on the heap, and nothing more while a large share is dealt.
+func TestRowNumbersTakeWhatTheySay(t *testing.T) {
+	const rows, workers = 3 << 20, 3
+	for _, scheme := range PartitionNames() {
+		before := allocated()
+		share, err := Partition(scheme, rows, workers, 1, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewSampler(share, 10, 5, 1)
+		took, says := allocated()-before, PartitionBytes(scheme, rows, workers)
+		if took > says.Kept+1<<16 || took < says.Kept-1<<16 {
+			t.Errorf("%s: the heap took %d bytes, want %d", scheme, took, says.Kept)
+		}
+		if (says.Dealing > 0) != (scheme == "disjoint_random") {
+			t.Errorf("%s: %d bytes while rows are dealt", scheme, says.Dealing)
+		}
+		runtime.KeepAlive(s)
+	}
+	before := allocated()
+	share := Deal([]int{1 << 20, 2 << 20}, 1, 5, 0)
+	if took := allocated() - before; took > 4*int64(len(share))+1<<16 {
+		t.Errorf("the heap took %d bytes for a share of %d rows", took, len(share))
+	}
+}
+
+// allocated is how many bytes were ever taken from the heap.
+func allocated() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.TotalAlloc)
 }

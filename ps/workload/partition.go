@@ -71,10 +71,8 @@ func roundRobin(rows, workers, worker int, _ uint64) []int32 {
 }
 
 func randomBlock(rows, workers, worker int, seed uint64) []int32 {
-	all := ascending(0, rows, 1)
-	shuffle(all, rand.NewPCG(seed, partitionStream))
 	lo, hi := block(rows, workers, worker)
-	return append([]int32(nil), all[lo:hi]...)
+	return ofPermutation(rows, lo, hi, rand.NewPCG(seed, partitionStream))
 }
 
 func reshuffle(rows, _, worker int, seed uint64) []int32 {
@@ -93,9 +91,7 @@ func Deal(sizes []int, worker int, seed uint64, number int64) []int32 {
 			at += n
 		}
 	}
-	all := ascending(0, rows, 1)
-	shuffle(all, rand.NewPCG(mix(seed, uint64(number)), dealStream))
-	return append([]int32(nil), all[at:at+sizes[worker]]...)
+	return ofPermutation(rows, at, at+sizes[worker], rand.NewPCG(mix(seed, uint64(number)), dealStream))
 }
 
 // dealStream separates the draws of Deal from those of Partition.

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"unsafe"
 )
@@ -13,6 +14,7 @@ type reading struct {
 	notes []string  // what a user should know about them
 	most  int64     // bytes that rows may take, including the smaller memory that they have just outgrown
 	left  int64     // unused part of most
+	peak  int64     // the most of most that was in use at once
 }
 
 // memoryDefault is the limit if the spec has none: the default of cluster.memory_max.
@@ -48,8 +50,24 @@ func (in *reading) take(src *source, bytes int64) error {
 		return in.full(src)
 	}
 	in.left -= bytes
+	in.peak = max(in.peak, in.most-in.left)
 	return nil
 }
+
+// make counts numbers of generated data that will be allocated, and says for what. It fails if there is no memory for them.
+func (in *reading) make(set, what string, n int) ([]float32, error) {
+	bytes := valueBytes * int64(n)
+	if bytes > in.left {
+		return nil, fmt.Errorf("data: set %s: %s take %d bytes, more than the %d of cluster.memory_max: raise it if the hosts have the memory, or generate smaller data", set, what, bytes, in.most)
+	}
+	in.left -= bytes
+	in.peak = max(in.peak, in.most-in.left)
+	return make([]float32, n), nil
+}
+
+// sweepMin is the size of memory, in bytes, that is given back to the system as soon as rows have outgrown it: before the next larger
+// one is taken. So what reading takes at once is what take has counted. Smaller garbage waits for the collector.
+const sweepMin = 4 << 20
 
 // grow makes room for n more elements. Until the elements have been copied, they take both the old memory and the new one.
 func grow[T any](in *reading, src *source, s []T, n int) ([]T, error) {
@@ -58,6 +76,9 @@ func grow[T any](in *reading, src *source, s []T, n int) ([]T, error) {
 	}
 	size := int64(unsafe.Sizeof(*new(T)))
 	want := max(len(s)+n, cap(s)+cap(s)/4) // never less, even if less would fit: ever shorter steps would copy without end
+	if int64(cap(s))*size >= sweepMin {
+		debug.FreeOSMemory()
+	}
 	if err := in.take(src, int64(want)*size); err != nil {
 		return nil, err
 	}

@@ -47,6 +47,9 @@ func (s *Sampler) Assign(a Assignment) {
 		s.key = mix(s.worker, uint64(a.Number))
 	}
 	s.epoch = -1
+	if cap(s.order) < len(a.Rows) {
+		s.order = make([]int32, 0, len(a.Rows)) // append alone would take up to a quarter more
+	}
 	s.order = append(s.order[:0], a.Rows...)
 }
 

@@ -33,7 +33,7 @@ import (
 const experiment = `
 name: test
 seed: 11
-cluster: {servers: 2, memory_max: 16MiB}
+cluster: {servers: 2, memory_max: 80MiB}
 data: {set: generated, rows: 96, test_rows: 10, features: 6, classes: 3}
 model: {name: mlp, layers: [5]}
 shards: {slice: layer}

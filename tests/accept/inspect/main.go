@@ -10,6 +10,8 @@
 //	inspect table PAGE COMMAND FILE SHARE   the table behind COMMAND in PAGE is the one in FILE, numbers within SHARE; with ACCEPT_UPDATE=1 it is
 //	                        written into PAGE.
 //	inspect tensorboard DIR  the event files of a run folder, read by the description of their format, hold what metrics.jsonl holds.
+//	inspect peak PROGRAM COMMAND...  runs a command, and says how much memory its processes of that program took, shared memory
+//	                        counted once.
 package main
 
 import (
@@ -71,8 +73,10 @@ func command(args []string) error {
 		return sameEvents(args[1])
 	case len(args) == 5 && args[0] == "table":
 		return sameTable(args[1], args[2], args[3], args[4])
+	case len(args) >= 3 && args[0] == "peak":
+		return peak(args[1], args[2:])
 	}
-	return fmt.Errorf("usage: inspect get FILE PATH | intact DIR | forge FILE PATH VALUE | trace FILE | tensorboard DIR | table PAGE COMMAND FILE SHARE; got %q", args)
+	return fmt.Errorf("usage: inspect get FILE PATH | intact DIR | forge FILE PATH VALUE | trace FILE | tensorboard DIR | table PAGE COMMAND FILE SHARE | peak PROGRAM COMMAND...; got %q", args)
 }
 
 func sameTable(page, command, file, share string) error {
