@@ -120,7 +120,7 @@ func (l *Lead) compareReplay(ended *work.Assignment) {
 		l.station.Log.Warn(fmt.Sprintf("work.replay: %s has no plan that ends with iteration %d; from there on batches follow what is measured", path, ended.Until))
 		return
 	}
-	l.station.Log.Warn(fmt.Sprintf("work.replay: in the plan that ends with iteration %d the batches are %v, and %v in %s, so this run is another one; take the keys of work, train.batch and data of that run", ended.Until, ended.Batches, was.Batches, path))
+	l.station.Log.Warn(fmt.Sprintf("work.replay: in the plan that ends with iteration %d the batches are %v, and %v in %s, so this run is another one; take the batch size and the keys of work and data of that run", ended.Until, ended.Batches, was.Batches, path))
 }
 
 func (l *Lead) appendRecord(rows []byte) error {
