@@ -50,7 +50,7 @@ func init() {
 		{Name: "PyTorch CUDA graph", Budget: 45 * time.Second, Size: peerModels, Run: torchWay(graphWay)},
 		{Name: "convolutions beside cuDNN", Budget: 30 * time.Second, Size: convsOf, Run: convolutions},
 		{Name: "PyTorch eager", Budget: 40 * time.Second, Size: peerModels, Run: torchWay(eagerWay)},
-		{Name: "PyTorch compiled", Budget: 60 * time.Second, Elastic: true, Size: peerModels, Run: torchWay(compiledWay)},
+		{Name: "PyTorch compiled", Budget: 50 * time.Second, Elastic: true, Size: peerModels, Run: torchWay(compiledWay)},
 		{Name: "ours / PyTorch's best", Budget: 5 * time.Second, Size: peerModels, Run: best},
 		{Name: "step times", Budget: 20 * time.Second, Size: modelsOf, Run: stepTimes},
 		{Name: "kernels by events", Budget: 20 * time.Second, Size: batchOf, Run: kernelTimes},

@@ -178,6 +178,3 @@ func scaled(names []string, between []float64, busy float64) (kernels []ran) {
 	}
 	return kernels
 }
-
-// traceSize says which models are listed by kernel.
-func traceSize(s gpucheck.Sizes) string { return netSize(s.TraceModel)(s) }
