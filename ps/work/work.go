@@ -56,11 +56,11 @@ type Code struct {
 }
 
 // Defaults are R2SP's profile, and the hysteresis of our reconstruction [R]; EPSP's numbers [R];
-// FlexRR's thresholds [T] and chunks [M].
+// FlexRR's thresholds [T]; its chunks are a default step, and none of the batch is kept, after a sweep of ours (FLEXRR.md) [X].
 func Defaults() Spec {
 	return Spec{Policy: Fixed, Profile: 20, Delta: 0.25, Rounds: 3, Alpha: 0.2, Rate: 0.3, Load: 2, Order: Cyclic, Batching: 1,
 		Code: Code{Kind: "auto", Stragglers: 1, Draws: 100, ConditionMax: 1e4},
-		Help: Help{Helpers: 2, Ask: 0.75, Behind: 0.2, Left: 0.05, First: 0.025, Next: 0.05}}
+		Help: Help{Helpers: 3, Ask: 0.75, Behind: 0.2, First: 0.0625, Next: 0.0625}}
 }
 
 // The orders of partitions.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # FlexRR over MPI: 4 workers, one of them 3 times slower, whose computing is slept, so that the ratio does not depend on the machine. Without slack one request of one helper makes
-# an iteration 1.33 times shorter at best, and at least 1.25 times here; chunks of two helpers 1.6 times. The same under ssp(3), which alone does not help against a worker that
+# an iteration 1.33 times shorter at best, and at least 1.25 times here; chunks of three helpers 1.6 times. The same under ssp(3), which alone does not help against a worker that
 # is always slow: FlexRR is compared with the same gate, because under ssp(3) a run ends with the slow worker three iterations behind. Then all workers are slow now and then: whatever comes is printed. At last FlexRR learns what bsp learns, with real gradients, within a point.
 #   ACCEPT_ITERATIONS=40, ACCEPT_REPEATS=3
 set -eu
