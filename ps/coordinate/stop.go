@@ -8,7 +8,6 @@ import (
 	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/metrics"
-	"fluentps/ps/optim"
 	"fluentps/ps/origin"
 	"fluentps/ps/station"
 	"fluentps/ps/workload"
@@ -61,7 +60,7 @@ func (l *Lead) nameOrigin(reports []report) {
 	if _, pull := l.station.Config.Payload.Encoded(); f.Place == origin.Parameters && f.Caused && f.Server == origin.Nobody && pull {
 		f.Place, f.Pull = origin.Payload, true
 	}
-	l.end.diverged, l.end.reason = true, origin.Explain(&f, l.station.Config, largest(l.station.Set.Train))
+	l.end.diverged, l.end.reason = true, origin.Explain(&f, l.station.Config, workload.Largest(l.station.Set.Train))
 }
 
 // besideConstant adds the loss of a constant prediction to the summary of a run that was not cut short, and says whether that of the run is
@@ -79,18 +78,6 @@ func (r *Run) besideConstant(s *metrics.Summary) string {
 	}
 	s.ConstantLoss = metrics.Some(workload.ConstantLoss(table, classes))
 	return s.BesideConstant()
-}
-
-// largest is the largest finite magnitude in a sample of the rows.
-func largest(t workload.Table) float64 {
-	const values = 1 << 20
-	rows := make([]int32, min(t.Rows(), max(1, values/t.Cols())))
-	for i := range rows {
-		rows[i] = int32(i * t.Rows() / len(rows))
-	}
-	x := make([]float32, len(rows)*t.Cols())
-	t.Fill(x, make([]int32, len(rows)), rows)
-	return origin.Number(optim.TopFinite(x))
 }
 
 // SkipCheckpoint gives up the final checkpoint. A checkpoint whose files are already being written is finished.

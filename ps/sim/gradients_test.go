@@ -396,7 +396,7 @@ func TestTargetInVirtualTime(t *testing.T) {
 
 func TestDivergenceEndsTheRun(t *testing.T) {
 	s := runReal(t, realOptions(t, "train.optimizer={name: sgd, lr: 1e38}", "train.stop={epochs: 1000}")).Summary
-	if !strings.HasPrefix(s.Finished, "diverged: the train loss of worker") || s.TestAccuracy != nil || s.Samples > 2000 {
+	if !strings.HasPrefix(s.Finished, "diverged: the first value that is not finite, ") || s.TestAccuracy != nil || s.Samples > 2000 {
 		t.Errorf("finished %q after %d samples with accuracy %v", s.Finished, s.Samples, s.TestAccuracy)
 	}
 }

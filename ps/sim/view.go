@@ -1,13 +1,13 @@
 package sim
 
 import (
-	"fmt"
 	"math"
 	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/origin"
 	"fluentps/ps/workload"
 )
 
@@ -70,10 +70,30 @@ func (v *evaluator) folded(m wire.Header) {
 	w := &v.window
 	w.loss, w.correct, w.samples = w.loss+m.Loss, w.correct+m.Correct, w.samples+m.Samples
 	if (math.IsNaN(m.Loss) || math.IsInf(m.Loss, 0)) && v.reason == "" {
-		v.reason = fmt.Sprintf("diverged: the train loss of worker %d is %v in iteration %d; lower train.optimizer.lr (now %g) or add train.schedule.warm_up",
-			m.Worker, m.Loss, m.Iter, v.f.s.cfg.Train.Optimizer.LR)
+		v.reason = v.origin(&m)
 		v.stop()
 	}
+}
+
+// origin says where the first value that is not finite arose: in a store that has found one, or in the loss itself.
+func (v *evaluator) origin(m *wire.Header) string {
+	s := v.f.s
+	data := workload.Largest(v.f.set.Train)
+	f := origin.Finding{Place: origin.Loss, Worker: m.Worker, Server: origin.Nobody, Iter: m.Iter, Value: origin.Text(m.Loss), Batch: data}
+	if origin.Huge(data, 0) {
+		f.Place = origin.Data
+	}
+	for id := range v.f.stores {
+		fault := v.f.stores[id].math.Fault()
+		if fault == nil {
+			continue
+		}
+		f = origin.OfFault(fault)
+		f.Param, f.Elem, f.Layer = s.plan.ElementAt(s.plan.Shards[id].Lo + fault.At)
+		f.Worker, f.Server, f.Iter = m.Worker, s.plan.Shards[id].Server, m.Iter
+		break
+	}
+	return origin.Explain(&f, s.cfg, data)
 }
 
 // stop ends the run for a reason that the nodes cannot see.

@@ -34,3 +34,20 @@ func ConstantLoss(t Table, classes int) float64 {
 	}
 	return entropy
 }
+
+// Largest is the largest finite magnitude in rows at equal distances.
+func Largest(t Table) (top float64) {
+	const values = 1 << 20
+	n := min(t.Rows(), max(1, values/t.Cols()))
+	x, y, row := make([]float32, t.Cols()), make([]int32, 1), make([]int32, 1)
+	for i := range n {
+		row[0] = int32(int64(i) * int64(t.Rows()) / int64(n))
+		t.Fill(x, y, row)
+		for _, v := range x {
+			if m := math.Abs(float64(v)); m > top && !math.IsInf(m, 0) {
+				top = m
+			}
+		}
+	}
+	return top
+}
