@@ -283,11 +283,17 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 	return res, writeErr
 }
 
+// crowded says whether the ranks of this host outnumber its cores.
+func crowded(t comm.Transport) bool {
+	c, asks := t.(comm.Crowded)
+	return asks && c.Crowded()
+}
+
 func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 	l := r.Lead
 	train := (r.TrainEnd - r.station.Began).Seconds()
 	s := &metrics.Summary{
-		Name: r.station.Config.Name, Mode: r.o.Mode, Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
+		Name: r.station.Config.Name, Mode: r.o.Mode, Crowded: crowded(r.station.Transport), Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
 		Iterations: l.iteration(), Updates: l.counts.version, Samples: l.counts.samples, TrainLoss: l.counts.epoch.Value(), Seed: r.station.Config.Seed,
 		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
 		CPUS: metrics.Some(r.cpuTime(reports).Seconds()), Memory: r.memory(reports),

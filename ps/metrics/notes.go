@@ -7,9 +7,11 @@ import (
 	"strings"
 )
 
-// A NOTE must be worth acting on. Below these shares and ratios a NOTE would be noise.
+// A NOTE speaks only if following it gains gainMin or more, by the figures of the run, and it states that gain. The other limits say when
+// the figures tell a cause.
 const (
-	notesMax        = 3
+	notesMax        = 2
+	gainMin         = 1.1  // samples per second over those of the run: a smaller gain is not worth a change
 	seenMin         = 20   // iterations of every worker: fewer predict nothing
 	blockedShareMin = 0.10 // of train_s: with less, waiting is not worth a change
 	lastShareMin    = 0.50 // of all waits: with more, workers wait for one shard
@@ -24,32 +26,43 @@ const (
 
 // note is one piece of advice.
 type note struct {
-	share float64 // the part of the training time that it is about; notes with a larger share come first
-	text  string
+	gain float64 // samples per second over those of the run if it is followed; notes with a larger gain come first
+	text string
 }
 
-// Notes returns the advice at the end of a run: at most three findings, the costliest first. Each names the key of the YAML to
-// change. If the payload is lossy, a note about that comes before the advice.
-func Notes(s *Summary) []string {
-	var found []note
-	if s.TrainS > 0 && s.Iterations-resumedAt(s) >= seenMin {
-		slow := noteStragglers(s)
-		last := func(s *Summary) *note { return noteLastShard(s, slow != nil) }
-		for _, find := range []func(*Summary) *note{func(*Summary) *note { return slow }, last, noteFoldBound, noteIdleServers, noteTraffic} {
-			if n := find(s); n != nil {
-				found = append(found, *n)
-			}
+// Notes returns the advice at the end of a run: at most notesMax findings, those that gain the most first. Each names the key of the YAML to
+// change, and what that gains.
+func Notes(s *Summary) (out []string) {
+	for _, n := range findings(s) {
+		if n.gain >= gainMin && len(out) < notesMax {
+			out = append(out, n.text)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b note) int { return cmp.Compare(b.share, a.share) })
-	var out []string
-	if s.Payload.Lossy {
-		out = append(out, fmt.Sprintf("the payload is lossy: pushes travelled as %s, parameters as %s", s.Payload.Push, s.Payload.Pull))
-	}
-	for _, n := range found[:min(len(found), notesMax)] {
-		out = append(out, n.text)
-	}
 	return out
+}
+
+// findings are all notes, those that gain the most first.
+func findings(s *Summary) (found []note) {
+	if !(s.TrainS > 0) || s.Iterations-resumedAt(s) < seenMin {
+		return nil
+	}
+	slow := noteStragglers(s)
+	last := func(s *Summary) *note { return noteLastShard(s, slow != nil) }
+	for _, find := range []func(*Summary) *note{func(*Summary) *note { return slow }, last, noteFoldBound, noteIdleServers, noteTraffic} {
+		if n := find(s); n != nil {
+			found = append(found, *n)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b note) int { return cmp.Compare(b.gain, a.gain) })
+	return found
+}
+
+// saving is the gain if a share of the training time is saved.
+func saving(share float64) float64 { return 1 / (1 - min(share, 0.99)) }
+
+// upTo is advice whose gain is known as a bound: what is saved if nobody waits for it any more.
+func upTo(gain float64, format string, args ...any) *note {
+	return &note{gain, fmt.Sprintf(format, args...) + fmt.Sprintf(" (up to %.1f times as many samples/s)", gain)}
 }
 
 // avgShare is the mean of a span over the ranks of a role, as a part of train_s.
@@ -78,35 +91,49 @@ func noteLastShard(s *Summary, explained bool) *note {
 	}
 	others := othersBytes(s, &last)
 	mixed := slices.ContainsFunc(s.PerShard, func(h ShardSummary) bool { return h.Scheme != "bsp" })
-	advice := fmt.Sprintf("raise cluster: servers (now %d) to spread the load", s.Servers)
+	advice := fmt.Sprintf("raise cluster: servers from %d to %d, to halve the load of each", s.Servers, 2*s.Servers)
+	saved := blocked * share / 2 // of the waits for it, which take as long as its load
 	switch {
 	case last.Scheme == "bsp" && mixed && explained:
 		return nil
 	case last.Scheme == "bsp" && mixed:
 		advice = fmt.Sprintf("give its sync: rule (match: %q) a scheme that waits less, such as ssp", ruleOf(last.Name))
+		saved = min(blocked*share, float64(last.DelayedS/s.TrainS)/float64(max(1, s.Workers))) // what the scheme delayed
 	case others > 0 && float64(last.Bytes) >= sizeRatioMin*others:
 		// The shards of a rule differ in size only if they were not cut evenly.
 		advice = fmt.Sprintf("it is %.1f times as large as the others; set shards: {slice: even} to level them", float64(last.Bytes)/others)
+		n := float64(likeShards(s, &last))
+		saved = blocked * share * (1 - (float64(last.Bytes)+(n-1)*others)/n/float64(last.Bytes))
 	}
 	if idle := avgShare(s, RoleServer, Idle); idle > lastIdleMax && !(last.Scheme == "bsp" && mixed) {
 		return nil // the servers were not busy: one of several equal shards is always the last to answer
 	}
-	return &note{blocked * share, fmt.Sprintf("shard %d (%s, %s on server %d) was the last that workers waited for in %.0f %% of their waits: %s",
-		last.Shard, last.Name, last.Scheme, last.Server, 100*share, advice)}
+	return upTo(saving(saved), "shard %d (%s, %s on server %d) was the last that workers waited for in %.0f %% of their waits: %s",
+		last.Shard, last.Name, last.Scheme, last.Server, 100*share, advice)
 }
 
 // ruleOf is the match of the sync rule of a shard: the name of the shard up to the last slash.
 func ruleOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '/'))] }
 
-// othersBytes is the mean size of the other shards of the same rule; 0 if there are none.
-func othersBytes(s *Summary, shard *ShardSummary) float64 {
-	var bytes, n int64
+// likeShards is the number of shards of the same rule, shard itself included.
+func likeShards(s *Summary, shard *ShardSummary) (n int) {
 	for _, h := range s.PerShard {
-		if h.Shard != shard.Shard && ruleOf(h.Name) == ruleOf(shard.Name) {
-			bytes, n = bytes+h.Bytes, n+1
+		if ruleOf(h.Name) == ruleOf(shard.Name) {
+			n++
 		}
 	}
-	if n == 0 {
+	return n
+}
+
+// othersBytes is the mean size of the other shards of the same rule; 0 if there are none.
+func othersBytes(s *Summary, shard *ShardSummary) float64 {
+	bytes, n := int64(0), likeShards(s, shard)-1
+	for _, h := range s.PerShard {
+		if h.Shard != shard.Shard && ruleOf(h.Name) == ruleOf(shard.Name) {
+			bytes += h.Bytes
+		}
+	}
+	if n <= 0 {
 		return 0
 	}
 	return float64(bytes) / float64(n)
@@ -119,23 +146,22 @@ func noteFoldBound(s *Summary) *note {
 	if !(fold >= foldShareMin && blocked >= blockedShareMin) {
 		return nil
 	}
-	return &note{blocked, fmt.Sprintf("the busiest server folded for %.0f %% of the time while workers were blocked for %.0f %%: "+
-		"raise cluster: servers (now %d) to share the sums", 100*fold, 100*blocked, s.Servers)}
+	return upTo(saving(min(blocked, fold/2)), "the busiest server folded for %.0f %% of the time while workers were blocked for %.0f %%: "+
+		"raise cluster: servers from %d to %d, to halve the sums of each", 100*fold, 100*blocked, s.Servers, 2*s.Servers)
 }
 
-// noteIdleServers looks for servers that are idle and could compute.
+// noteIdleServers looks for servers that are idle and could compute. Where ranks are goroutines a server that idles holds nothing, and where
+// they outnumber the cores there is none for it to compute on.
 func noteIdleServers(s *Summary) *note {
 	idle := float64(s.PerRole[RoleServer][Idle.String()].Min / s.TrainS)
-	if !(idle >= idleShareMin) || avgShare(s, RoleWorker, Blocked) > idleBlockedMax {
+	if !(idle >= idleShareMin) || avgShare(s, RoleWorker, Blocked) > idleBlockedMax || s.Mode == "local" || s.Crowded || s.Workers < 1 {
 		return nil
 	}
-	// The possible gain is the share of the servers in all ranks, not their idle time.
-	share := idle * float64(s.Servers) / float64(s.Servers+s.Workers)
 	advice := "set cluster: {placement: colocate} to let them compute too"
 	if s.Servers > 1 {
 		advice = fmt.Sprintf("lower cluster: servers (now %d), or set cluster: {placement: colocate}, to let them compute", s.Servers)
 	}
-	return &note{share, fmt.Sprintf("the servers were idle for at least %.0f %% of the time: %s", 100*idle, advice)}
+	return upTo(1+idle*float64(s.Servers)/float64(s.Workers), "the servers were idle for at least %.0f %% of the time: %s", 100*idle, advice)
 }
 
 // noteTraffic looks for workers that spend their time on push and pull.
@@ -144,6 +170,6 @@ func noteTraffic(s *Summary) *note {
 	if !(share >= trafficShareMin) {
 		return nil
 	}
-	return &note{share, fmt.Sprintf("workers spent %.0f %% of the time on push and pull: "+
-		"raise train: batch_per_worker (or batch_global) to exchange less often per sample", 100*share)}
+	return upTo(saving(share/2), "workers spent %.0f %% of the time on push and pull: "+
+		"double train: batch_per_worker (or batch_global) to exchange half as often per sample", 100*share)
 }

@@ -17,7 +17,6 @@ import (
 const (
 	slowRatioMin = 1.5  // computing time over the lower median of all workers: with more, the worker is slow
 	slowPartsMin = 0.9  // part of the run: a worker that is slow in more of it is always slow
-	gainMin      = 1.1  // samples per second over those of the run: a smaller gain is not worth a change
 	gainEnough   = 0.8  // part of the best bound's gain: the smallest bound with that much is preferred, as staleness has a price
 	heldMax      = 1.25 // mean of the workers' iterations over those of a slow one: with more, it holds nobody back
 )
@@ -261,21 +260,23 @@ func (p *pacing) permanent(blocked float64) *note {
 	} else {
 		text += "a bound on the lead, however large, is used up once and does not help after that"
 	}
-	text += p.smallerBatches()
-	text += fmt.Sprintf("; leave out %s, or set scheme: asp %s, under which nobody waits%s", host, p.where(math.MaxInt64), p.wins("by the times measured, about %.1f times as many samples/s", gain))
+	batches, best := p.smallerBatches()
+	best = max(best, gain)
+	text += batches + fmt.Sprintf("; leave out %s, or set scheme: asp %s, under which nobody waits (by the times measured, %s as many samples/s)", host, p.where(math.MaxInt64), p.times("about ", gain))
 	n := len(p.first)
 	if required := n - len(p.slow); 2*required > n {
 		if g := p.gain(replayRequired(p.first, required), 1, float64(required)/float64(n)); g >= gainMin {
-			text += fmt.Sprintf(", or scheme: drop, required: %d, which does not wait for %s%s", required, its, p.wins("%.1f times", g))
+			text += fmt.Sprintf(", or scheme: drop, required: %d, which does not wait for %s (%s)", required, its, p.times("", g))
+			best = max(best, g)
 		}
 	}
-	return &note{blocked, text}
+	return &note{best, text}
 }
 
 // smallerBatches advises batches that fit the workers, where all are equal. The gain is that of computing in proportion to samples: all then compute equally long.
-func (p *pacing) smallerBatches() string {
+func (p *pacing) smallerBatches() (text string, gain float64) {
 	if p.s.Work != "" || p.s.Local != "" || p.s.Samples < 4*p.s.Iterations*int64(len(p.first)) { // too few samples to divide
-		return ""
+		return "", 0
 	}
 	speeds, n := 0.0, len(p.first[0])
 	for _, of := range p.first {
@@ -291,17 +292,17 @@ func (p *pacing) smallerBatches() string {
 	}
 	g := p.gain(time.Duration(float64(n*len(p.first))/speeds), n, 1)
 	if g < gainMin {
-		return ""
+		return "", 0
 	}
-	return fmt.Sprintf("; give each the batch that fits it: work: {policy: %s}%s", policy, p.wins("about %.1f times, if computing is in proportion to samples", g))
+	return fmt.Sprintf("; give each the batch that fits it: work: {policy: %s} (%s, if computing is in proportion to samples)", policy, p.times("about ", g)), g
 }
 
-// wins is a gain in parentheses. Under r2sp it is empty: the turns take unknown time besides computing, which another scheme saves.
-func (p *pacing) wins(format string, gain float64) string {
+// times is a gain in words. Under r2sp it is the least one: the turns take unknown time besides computing, which another scheme saves.
+func (p *pacing) times(about string, gain float64) string {
 	if p.scheme == "r2sp" {
-		return ""
+		about = "at least "
 	}
-	return " (" + fmt.Sprintf(format, gain) + ")"
+	return fmt.Sprintf("%s%.1f times", about, gain)
 }
 
 // transient is the note about slow workers that change from iteration to iteration.
@@ -318,8 +319,9 @@ func (p *pacing) transient(blocked float64) *note {
 	text += fmt.Sprintf("a bound on the lead evens that out; %s %s (by the times measured, about %.1f times as many samples/s)", change, p.where(int64(lead)), gain)
 	if required, g := p.bestRequired(); g >= gainMin {
 		text += fmt.Sprintf(", or scheme: drop, required: %d, which drops late pushes (%.1f times)", required, g)
+		gain = max(gain, g)
 	}
-	return &note{blocked, text}
+	return &note{gain, text}
 }
 
 // noteTurns is the note about workers that wait for their turn to push.
@@ -337,5 +339,5 @@ func noteTurns(s *Summary) *note {
 	if missed+strays > 0 {
 		text += fmt.Sprintf("; a server saw %s turns missed and %s pushes out of turn, because workers are not equally fast", thousands(missed), thousands(strays))
 	}
-	return &note{share, text + ": r2sp pays off if the exchanges of the workers crowd the links; otherwise set scheme: asp, or ssp to keep a bound on the lead, in the sync: rule"}
+	return upTo(saving(share), "%s: r2sp pays off if the exchanges of the workers crowd the links; otherwise set scheme: asp, or ssp to keep a bound on the lead, in the sync: rule", text)
 }

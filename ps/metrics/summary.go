@@ -69,6 +69,7 @@ type Summary struct {
 	Iterations        int64                `json:"iterations"`          // of the run: accepted pushes of the lead shard / workers; coded ones stand for all
 	Updates           int64                `json:"updates"`             // versions of the lead shard
 	Samples           int64                `json:"samples"`             // accepted, over all workers
+	Crowded           bool                 `json:"-"`                   // the ranks of rank 0's host outnumber its cores, for advice
 	WallS             Float                `json:"wall_s"`              // the whole job
 	SetupS            Float                `json:"setup_s"`             // before the first iteration
 	TrainS            Float                `json:"train_s"`             // from the first iteration to the last

@@ -115,6 +115,9 @@ func headText(s *Summary, width int) string {
 		traffic += ", read in shared memory " + Size(s.BytesShared)
 	}
 	line("traffic", "%s", traffic)
+	if s.Payload.Lossy {
+		line("payload", "lossy: pushes travelled as %s, parameters as %s", s.Payload.Push, s.Payload.Pull)
+	}
 	if w := s.Wire; w != nil && w.LimitS > 0 {
 		card := "the card of " + w.Host
 		if w.Measured {

@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -303,7 +307,15 @@ func TestNotes(t *testing.T) {
 		{"turns under r2sp", turns},
 		{"turns under r2sp, hardly any wait", func(s *Summary) { turns(s); s.blockedFor(0.05) }},
 		{"last shard, all bsp", last},
-		{"last shard is the only bsp", func(s *Summary) { last(s); s.PerShard[0].Scheme, s.PerShard[1].Scheme = "ssp", "ssp" }},
+		{"last shard is the only bsp", func(s *Summary) {
+			last(s)
+			s.PerShard[0].Scheme, s.PerShard[1].Scheme, s.PerShard[2].DelayedS = "ssp", "ssp", 120
+		}},
+		{"last shard is the only bsp, which hardly delayed a pull", func(s *Summary) {
+			last(s)
+			s.PerShard[0].Scheme, s.PerShard[1].Scheme, s.PerShard[2].DelayedS = "ssp", "ssp", 20
+		}},
+		{"last shard, little to gain", func(s *Summary) { last(s); s.blockedFor(0.15) }},
 		{"last shard is large", func(s *Summary) { last(s); s.PerShard[2].Bytes = 9000 }},
 		{"last shard is large, of another rule", func(s *Summary) { last(s); s.PerShard[2].Bytes, s.PerShard[2].Name = 9000, "fc3.*/0" }},
 		{"last shard, servers idle", func(s *Summary) { last(s); s.PerRole[RoleServer]["idle"] = Range{Avg: 90} }},
@@ -311,12 +323,18 @@ func TestNotes(t *testing.T) {
 		{"fold-bound", func(s *Summary) { s.blockedFor(0.5); s.PerRole[RoleServer]["fold"] = Range{Max: 85} }},
 		{"idle servers", func(s *Summary) { s.PerRole[RoleServer]["idle"] = Range{Min: 95} }},
 		{"one idle server", func(s *Summary) { s.Servers = 1; s.PerRole[RoleServer]["idle"] = Range{Min: 95} }},
+		{"one idle server of many workers", func(s *Summary) {
+			s.Servers, s.Workers = 1, 16
+			s.PerRole[RoleServer]["idle"] = Range{Min: 100}
+		}},
+		{"idle servers that are goroutines", func(s *Summary) { s.Mode = "local"; s.PerRole[RoleServer]["idle"] = Range{Min: 95} }},
+		{"idle servers without cores of their own", func(s *Summary) { s.Crowded = true; s.PerRole[RoleServer]["idle"] = Range{Min: 95} }},
 		{"idle servers behind a slow network", func(s *Summary) { s.blockedFor(0.6); s.PerRole[RoleServer]["idle"] = Range{Min: 95} }},
 		{"traffic", func(s *Summary) {
 			s.PerRole[RoleWorker]["push"] = Range{Avg: 30}
 			s.PerRole[RoleWorker]["pull"] = Range{Avg: 15}
 		}},
-		{"the three costliest of four", func(s *Summary) {
+		{"the two of four that gain the most", func(s *Summary) {
 			slow(s)
 			last(s)
 			s.PerRole[RoleServer]["fold"] = Range{Max: 85}
@@ -429,19 +447,59 @@ func TestZeroParametersAreCounted(t *testing.T) {
 	}
 }
 
-// The note about a lossy payload comes before the advice, and does not count to its limit of three.
+// Every note states its gain, which is gainMin or more, and the one that gains the most is first. None is about anything else.
+func TestNotesStateTheirGain(t *testing.T) {
+	stated := regexp.MustCompile(`(?:about|at least|up to) ([0-9.]+) times`)
+	for seed := range 300 {
+		r := rand.New(rand.NewPCG(uint64(seed), 1))
+		s := quiet()
+		s.Servers, s.Workers, s.Samples = 1+r.IntN(4), 3, 1e6
+		s.blockedFor(r.Float64())
+		for w := range s.PerWorker {
+			base, burst := 0.1+r.Float64(), 4*r.Float64()
+			s.PerWorker[w].Pace = paced(100, func(i int) float64 { return base + burst*float64(b2i(i%9 == 3*w)) })
+		}
+		setScheme(s, []string{"bsp", "ssp", "r2sp", "asp"}[r.IntN(4)])
+		for i := range s.PerShard {
+			h := &s.PerShard[i]
+			h.LeadMax, h.WaitedLast, h.Bytes, h.DelayedGrantsS, h.DelayedS = int64(r.IntN(4)), int64(r.IntN(900)), int64(1+r.IntN(9000)), Float(200*r.Float64()), Float(200*r.Float64())
+		}
+		s.PerRole[RoleServer]["fold"] = Range{Max: Float(100 * r.Float64())}
+		s.PerRole[RoleServer]["idle"] = Range{Min: Float(100 * r.Float64()), Avg: Float(100 * r.Float64())}
+		s.PerRole[RoleWorker]["push"], s.PerRole[RoleWorker]["pull"] = Range{Avg: Float(50 * r.Float64())}, Range{Avg: Float(50 * r.Float64())}
+		all, got := findings(s), Notes(s)
+		if len(got) > notesMax {
+			t.Fatalf("%d notes", len(got))
+		}
+		for i, n := range got {
+			found := stated.FindAllStringSubmatch(n, -1)
+			best := 0.0
+			for _, m := range found {
+				v, err := strconv.ParseFloat(m[1], 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				best = max(best, v)
+			}
+			if best < gainMin || all[i].gain < gainMin || i > 0 && all[i].gain > all[i-1].gain || all[i].text != n {
+				t.Fatalf("note %d gains %v, after %v: %s", i, all[i].gain, all[max(0, i-1)].gain, n)
+			}
+		}
+	}
+}
+
+// That the payload is lossy is no advice: it stands in the head.
 func TestALossyPayloadIsDeclared(t *testing.T) {
 	s := sample()
 	advice := Notes(s)
 	s.Payload = Payload{Push: "topk (ratio 0.01)", Pull: "bfloat16", Lossy: true}
-	want := "the payload is lossy: pushes travelled as topk (ratio 0.01), parameters as bfloat16"
-	if got := Notes(s); len(got) != len(advice)+1 || got[0] != want {
-		t.Errorf("notes %q, want %q before %q", got, want, advice)
+	if got := Notes(s); !slices.Equal(got, advice) {
+		t.Errorf("notes %q, want %q", got, advice)
 	}
-	if text := text(t, s); !strings.Contains(text, Wrap("NOTE: "+want, TextWidth, 6)+"\n") {
-		t.Errorf("no NOTE in\n%s", text)
+	if text, want := text(t, s), "  payload  lossy: pushes travelled as topk (ratio 0.01), parameters as bfloat16\n"; !strings.Contains(text, want) {
+		t.Errorf("no %q in\n%s", want, text)
 	}
-	if s.Payload.Lossy = false; len(Notes(s)) != len(advice) {
-		t.Error("a NOTE about a payload that is not lossy")
+	if s.Payload.Lossy = false; strings.Contains(text(t, s), "lossy") {
+		t.Error("a payload that is not lossy is called so")
 	}
 }
