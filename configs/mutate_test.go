@@ -181,7 +181,10 @@ func (f *follower) judge(d Diagnostic, a advice, mentioned bool, name string, sr
 		return "cannot be applied: " + err.Error()
 	}
 	now := problems(name, next)
-	if !mentioned && count(now, d.Path, d.Msg) >= count(ds, d.Path, d.Msg) {
+	twice := slices.ContainsFunc(ds, func(o Diagnostic) bool { // the second one shows then
+		return o.Path == d.Path && strings.HasPrefix(o.Msg, "the key is here again")
+	})
+	if !mentioned && !twice && count(now, d.Path, d.Msg) >= count(ds, d.Path, d.Msg) {
 		return "changes nothing"
 	}
 	for _, e := range now {
