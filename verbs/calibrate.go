@@ -49,6 +49,7 @@ func calibrate(c *cli.Context) (*sim.Calibration, error) {
 // readRecording reads the files of a finished run. The data set of that run may not be on this machine, so the settings of
 // --set for data also apply to the run.
 func readRecording(c *cli.Context, run string, load loader) (sim.Recording, error) {
+	run = runOf(run)
 	r := sim.Recording{Path: filepath.Join(run, metrics.IterationsName)}
 	text, err := durable.ReadFile(filepath.Join(run, metrics.SummaryName), metrics.SummaryMax)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,7 +21,7 @@ func exportCommand() *cli.Command {
 		Name:      "export",
 		Usage:     "write the parameters of a checkpoint to a file that other programs read",
 		ArgsUsage: "DIR|CHECKPOINT OUT.safetensors|OUT.npz",
-		Description: "DIR is a run folder: its newest complete checkpoint is exported. CHECKPOINT is one checkpoint of a run, such as\n" +
+		Description: "DIR is a run folder, or the folder of an experiment, for its newest run: its newest complete checkpoint is exported. CHECKPOINT is one checkpoint of a run, such as\n" +
 			"DIR/checkpoints/best or DIR/checkpoints/000000000003. The suffix of OUT selects the format: safetensors, or npz for NumPy.\n" +
 			"Every parameter has the name and shape that the model gives it, as float32 in row-major order: fc1.weight is outputs x inputs.\n" +
 			"model: {init: OUT} starts another run with these parameters, on any number of servers. See ps/checkpoint/README.md.",
@@ -59,6 +59,14 @@ func exportVerb(c *cli.Context) error {
 		return export(c, dir, t, out)
 	}
 	return usagef("export: no checkpoint can be exported:\n%s", strings.Join(bad, "\n"))
+}
+
+// runOf is the run that a folder stands for: itself, or the newest one of an experiment.
+func runOf(dir string) string {
+	if run, err := metrics.FindRun(dir); err == nil {
+		return run
+	}
+	return dir // whoever reads it says what is missing
 }
 
 // export writes the tensors of a checkpoint.
@@ -108,6 +116,7 @@ func checkOut(out string, force bool) error {
 func checkpointsOf(from string) ([]string, error) {
 	root, name, one := resume.OneCheckpoint(from)
 	if !one {
+		from = runOf(from)
 		dirs, err := checkpoint.List(filepath.Join(from, checkpoint.Folder))
 		if err == nil && len(dirs) == 0 {
 			if _, err = os.Stat(from); err == nil {

@@ -41,7 +41,7 @@ func runCommand() *cli.Command {
 			&cli.IntFlag{Name: "local", Usage: "start `N` ranks as goroutines of this process; needs no MPI"},
 			setFlag(),
 			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist, unless --resume auto resumes the run in it"},
-			&cli.StringFlag{Name: "resume", Usage: "resume from the newest checkpoint in the run folder `DIR`, or from a named one, as DIR/checkpoints/best; auto: from --out or the newest run of this name; without a checkpoint there, begin a new run"},
+			&cli.StringFlag{Name: "resume", Usage: "resume from the newest checkpoint in the run folder `DIR`, or in the newest run of the experiment in DIR, or from a named one, as DIR/checkpoints/best; auto: from --out or the newest run of this name; without a checkpoint there, begin a new run"},
 			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY,...` of the configuration that may differ from the checkpoint's; the word workers allows another number of workers"},
 			&cli.StringFlag{Name: "max-time", Usage: "stop `TIME` after the start, as in 3h50m, with a checkpoint and exit code 75; auto: shortly before the end of the Slurm job"},
 			&cli.IntFlag{Name: "restarts", Usage: "start the launcher given after --, and if the job dies, restart it at most `K` times from the newest checkpoint"},
@@ -124,7 +124,7 @@ func runVerb(c *cli.Context) error {
 	return j.world(file)
 }
 
-// checkResumeFlags checks that --resume, --out and --allow-changed fit together.
+// checkResumeFlags checks that --resume, --out and --allow-changed fit together. --resume names a run, or an experiment for its newest one.
 func checkResumeFlags(c *cli.Context) error {
 	switch dir := c.String("resume"); {
 	case c.IsSet("resume") && dir == "":
@@ -133,6 +133,10 @@ func checkResumeFlags(c *cli.Context) error {
 		return usagef("run: --resume %s writes to that folder: leave out --out", dir)
 	case dir == "" && c.IsSet("allow-changed"):
 		return usagef("run: --allow-changed is for a run that resumes: add --resume")
+	case dir != "" && dir != resume.Auto:
+		if _, _, one := resume.OneCheckpoint(dir); !one {
+			return c.Set("resume", runOf(dir))
+		}
 	}
 	return nil
 }

@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"fluentps/ps/foreign"
 	"fluentps/ps/lock"
 )
 
@@ -54,17 +56,55 @@ func IsRunFolder(dir string) bool {
 	return false
 }
 
-// FindRun returns the run folder that a folder stands for: itself, or the newest run of an experiment, to which its link latest points.
+// FindRun returns the run folder that a folder stands for: itself, or the newest run of an experiment. That is the one to which its link
+// latest points, or the one of a job script, which makes no link, if it began later; or the only one. The points of a sweep are no
+// experiment: one of them must be named.
 func FindRun(dir string) (string, error) {
 	if IsRunFolder(dir) {
 		return dir, nil
 	}
-	if newest, err := os.Readlink(filepath.Join(dir, latestLink)); err == nil {
-		if run := filepath.Join(dir, newest); IsRunFolder(run) {
-			return run, nil
+	entries, _ := os.ReadDir(dir) // what cannot be read has no runs
+	newest, others := "", []string{}
+	for _, e := range entries { // sorted by name, and those that run has named begin with the time
+		switch name := e.Name(); {
+		case !e.IsDir() || !IsRunFolder(filepath.Join(dir, name)):
+		case isStamped(name):
+			newest = name
+		default:
+			others = append(others, name)
 		}
 	}
-	return "", fmt.Errorf("%s is not the folder of a run: it has neither run.json nor run.lock; name the folder that run printed as \"Run folder\", or one of an experiment with a link %q to its newest run", dir, latestLink)
+	if link, err := os.Readlink(filepath.Join(dir, latestLink)); err == nil && IsRunFolder(filepath.Join(dir, link)) {
+		newest = link
+	}
+	switch {
+	case len(others) > 1:
+		return "", fmt.Errorf("%s is not the folder of one run: it has %d, such as %s; name one of them", dir, len(others), foreign.Word(filepath.Join(dir, others[0])))
+	case len(others) == 1 && (newest == "" || beganAt(filepath.Join(dir, others[0])).After(beganAt(filepath.Join(dir, newest)))):
+		newest = others[0]
+	case newest == "":
+		return "", fmt.Errorf("%s is not the folder of a run: it has neither run.json nor run.lock; name the folder that run printed as \"Run folder\", or the one of an experiment, with a run in it", dir)
+	}
+	return filepath.Join(dir, newest), nil
+}
+
+// isStamped says whether run gave a folder its name.
+func isStamped(name string) bool {
+	stamp, _, _ := strings.Cut(name, "-")
+	_, err := time.Parse(stampLayout, stamp)
+	return err == nil
+}
+
+// beganAt is when a run began for the last time: it then writes run.json.
+func beganAt(run string) time.Time {
+	info, err := os.Stat(filepath.Join(run, "run.json"))
+	if err != nil {
+		info, err = os.Stat(run)
+	}
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }
 
 func sinkName(name string) string { return "metrics." + name }

@@ -6,6 +6,7 @@
 //	                        with a newline, and no temporary file is left.
 //	inspect forge FILE PATH VALUE   replaces a value of the configuration in the manifest of a checkpoint, and makes its
 //	                        checksum valid again.
+//	inspect lead DIR        the largest lead of a worker that the records of a run show.
 //	inspect trace FILE      a timeline passes a strict check of its format; counts of what it shows, as one JSON object.
 //	inspect table PAGE COMMAND FILE SHARE   the table behind COMMAND in PAGE is the one in FILE, numbers within SHARE; with ACCEPT_UPDATE=1 it is
 //	                        written into PAGE.
@@ -67,6 +68,8 @@ func command(args []string) error {
 			err = os.WriteFile(args[1], data, 0o666)
 		}
 		return err
+	case len(args) == 2 && args[0] == "lead":
+		return lead(args[1])
 	case len(args) == 2 && args[0] == "trace":
 		return traced(args[1])
 	case len(args) == 2 && args[0] == "tensorboard":
@@ -76,7 +79,7 @@ func command(args []string) error {
 	case len(args) >= 3 && args[0] == "peak":
 		return peak(args[1], args[2:])
 	}
-	return fmt.Errorf("usage: inspect get FILE PATH | intact DIR | forge FILE PATH VALUE | trace FILE | tensorboard DIR | table PAGE COMMAND FILE SHARE | peak PROGRAM COMMAND...; got %q", args)
+	return fmt.Errorf("usage: inspect get FILE PATH | intact DIR | forge FILE PATH VALUE | lead DIR | trace FILE | tensorboard DIR | table PAGE COMMAND FILE SHARE | peak PROGRAM COMMAND...; got %q", args)
 }
 
 func sameTable(page, command, file, share string) error {
