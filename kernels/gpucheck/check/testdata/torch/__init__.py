@@ -104,10 +104,9 @@ def compile(module, mode):
     assert mode == "max-autotune"
     if is_broken("compile fails"):
         raise RuntimeError("BackendCompilerFailed: no such\n  intrinsic")
-    if is_broken("compile hangs"):  # with a worker in a session of its own, as torch.compile has
-        worker = subprocess.Popen(["sleep", "3000"], start_new_session=True)
-        with open(os.environ["FAKE_TORCH_WORKER"], "w", encoding="ascii") as file:
-            file.write(str(worker.pid))
+    if is_broken("compile hangs"):  # with a worker in a session of its own, whose parent has ended: no group and no parent leads to it
+        script = 'sleep 3000 >/dev/null 2>&1 & printf %d "$!" >"$FAKE_TORCH_WORKER"'
+        subprocess.run(["sh", "-c", script], start_new_session=True, check=True)
         time.sleep(3000)
 
     def compiled(*inputs):
