@@ -3,12 +3,15 @@ package verbs
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
 	"fluentps/kernels/cuda"
 	"fluentps/ps/layout"
+	"fluentps/ps/workload"
 )
 
 // withoutGPU says why this binary cannot compute on a GPU. It returns "" if the binary can.
@@ -64,8 +67,33 @@ func checkRanks(c *cli.Context, in *input) configs.Diagnostics {
 				all = append(all, p.Origins.Refuse(fmt.Sprintf("faults[%d].worker", i), fmt.Errorf("there is no worker %d: with %d ranks the workers are 0 to %d; name one of these, or start more ranks", fault.Worker, c.Int("ranks"), f.Computes-1)))
 			}
 		}
+		if err := memoryOf(p.Config, c.Int("ranks")); err != nil {
+			all = append(all, p.Origins.Refuse("cluster.memory_max", err))
+		}
 		all = append(all, configs.Misfit(p.Config, p.Origins, f)...)
 		all = append(all, configs.Idle(p.Config, p.Origins, f)...)
 	}
 	return all.Once()
+}
+
+// memoryOf fails if so many ranks on one host may need more than cluster.memory_max. It knows that where no files are read: of generated
+// data. Everything else that is wrong with the configuration is reported elsewhere.
+func memoryOf(cfg *configs.Config, ranks int) error {
+	if ranks == 0 || !strings.HasPrefix(cfg.Data.Set, "generated") {
+		return nil
+	}
+	hosts := slices.Repeat([]string{"localhost"}, ranks)
+	roles, err := layout.Roles(cfg, hosts)
+	if err != nil {
+		return nil
+	}
+	set, err := workload.Load(layout.DataSpec(cfg))
+	if err != nil {
+		return nil
+	}
+	q, err := layout.Prepare(cfg, roles, hosts, set, layout.Link{})
+	if q.Ledger == nil { // it fails before memory is counted
+		return nil
+	}
+	return err
 }

@@ -127,6 +127,9 @@ func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	if c.ComputesInSteps() {
 		arenas += 2 + int64(tasks.Kept(c.Work)) // the parameters of the iteration, sums of gradients, and gradients that are pushed later
 	}
+	if Reduces(c) && (c.BaselineAlgorithm == "auto" || c.BaselineAlgorithm == "mpi") {
+		arenas++ // MPI_Iallreduce copies each bucket, and all of them may be in flight
+	}
 	return arenas*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
 }
 
