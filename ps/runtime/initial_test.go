@@ -40,8 +40,8 @@ func exported(t testing.TB, run, out string, optimizer bool) (text []byte, sha s
 	return text, sha
 }
 
-// still is a learning rate that is 0 in float32, so that nothing but statistics moves.
-const still = "train.optimizer={name: sgd, lr: 1e-60}"
+// still is a learning rate so small that a step changes no parameter, so that nothing but statistics moves.
+const still = "train.optimizer={name: sgd, lr: 1.2e-38}"
 
 // Parameters go out and come back to the bit: onto other servers, another slicing and placement, the ranks of allreduce; of
 // every kind of model, with statistics and with rows.
