@@ -83,8 +83,11 @@ func reportVerb(c *cli.Context) error {
 	if err := writeReport(out, doc); err != nil {
 		return usagef("report: %v", err)
 	}
+	if err := reportText(c.App.Writer, doc, runs, filepath.Join(out, reportName)); err != nil {
+		return err
+	}
 	reportSweeps(c, args)
-	return reportText(c.App.Writer, doc, runs, filepath.Join(out, reportName))
+	return nil
 }
 
 // targetFlag reads --target.

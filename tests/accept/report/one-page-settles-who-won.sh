@@ -31,7 +31,7 @@ done
 tail -n 1 "$TMP/log" | grep -q "^Report: $TMP/runs/diloco-3/report.html$" || fail "the run did not end with the path of its report"
 
 "$FLUENTPS" report "$TMP/runs" --out "$TMP/page" >"$TMP/said" || fail "report: $(cat "$TMP/said")"
-grep -qE '^((asp|drop|dbs|diloco|ssp|r2sp) won: it|No clear winner: .* are level\. [a-z0-9]+) reached test accuracy 0\.[0-9]+ after' <(tr '\n' ' ' <"$TMP/said" | tr -s ' ') || fail "the first sentence does not say who won: $(head -n 2 "$TMP/said")"
+grep -qE '^((asp|drop|dbs|diloco|ssp|r2sp) (won|is ahead): it|No clear winner: .* are level\. [a-z0-9]+) reached test accuracy 0\.[0-9]+ after' <(tr '\n' ' ' <"$TMP/said" | tr -s ' ') || fail "the first sentence does not say who won: $(head -n 2 "$TMP/said")"
 table=$TMP/page/report/comparison.csv
 grep -q '^bsp,3,' "$table" || fail "the seeds of bsp are not one line: $(cat "$TMP/page/report/comparison.csv")"
 [ "$(wc -l <"$TMP/page/report/comparison.csv")" -eq 8 ] || fail "not seven lines: $(cat "$TMP/page/report/comparison.csv")"
