@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"fluentps/ps/metrics"
 )
 
 // outlet is standard output or standard error of a run. When its reader is gone, because a pipe is closed or a terminal has
@@ -22,7 +24,7 @@ type outlet struct {
 }
 
 // outputClosed is what outlet sends to interrupts. Its text names the cause of the stop.
-const outputClosed = outputSignal("a closed output, which nobody reads any more")
+const outputClosed = outputSignal(metrics.OutputClosed + ", which nobody reads any more")
 
 // outputSignal is a request to stop that no signal of the system stands for.
 type outputSignal string

@@ -41,7 +41,7 @@ func (j *job) drive(t comm.Transport, o ps.Options) (end outcome) {
 			if t.Rank() == 0 {
 				j.whatIf(&res)
 			}
-			j.report(res.Dir)
+			j.report(res.Dir, res.Start)
 			if res.Dir != "" {
 				j.sweepEnds(res.Dir)
 			}

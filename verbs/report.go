@@ -217,20 +217,20 @@ func reportText(w io.Writer, doc *reports.Document, runs []*reports.Run, path st
 }
 
 // report writes the page of a run that has ended, on rank 0. The run is over and its result stands: what goes wrong here is a warning.
-func (j *job) report(dir string) {
+func (j *job) report(dir, start string) {
 	if dir == "" || j.c.Bool("no-report") {
 		return
 	}
 	path := filepath.Join(dir, reportName)
-	if err := pageOf(dir); err != nil {
+	if err := pageOf(dir, start); err != nil {
 		printError(j.warn, fmt.Sprintf("WARNING: %s was not written, and nothing else is missing: %v", path, err))
 		return
 	}
 	fmt.Fprintf(j.out, "Report: %s\n", path) // best effort, as all output of a run
 }
 
-// pageOf writes the page of one run into its folder. A bug in it must not make a run fail.
-func pageOf(dir string) (err error) {
+// pageOf writes the page of one run into its folder, unless a newer start has taken that. A bug in it must not make a run fail.
+func pageOf(dir, start string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("bug in fluentps: %v", p)
@@ -244,7 +244,7 @@ func pageOf(dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	f := durable.Below(dir)
+	f := metrics.At(dir)
 	defer f.Close()
-	return writePage(f, reportName, doc.Page)
+	return writePage(f.Guarded(func() error { return f.CheckStart(start) }), reportName, doc.Page)
 }

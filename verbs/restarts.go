@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/comm/mpi"
+	"fluentps/ps/lock"
 	"fluentps/ps/metrics"
 	"fluentps/ps/resume"
 	"fluentps/ps/supervise"
@@ -41,7 +43,7 @@ func supervision(c *cli.Context, began time.Time, signals chan os.Signal) (*supe
 	n, local := c.Int("restarts"), c.IsSet("local")
 	o := &supervise.Options{
 		Program: os.Args[0], File: c.Args().First(), Flags: func(maxTime bool) []string { return childFlags(c, maxTime) }, Restarts: n, Began: began, Signals: signals, Out: fileOf(c.App.Writer), Err: c.App.ErrWriter,
-		Say: func(text string) { printError(c.App.ErrWriter, text) }, Finished: finished,
+		Say: func(text string) { printError(c.App.ErrWriter, text) },
 	}
 	if c.NArg() > 0 {
 		o.Launcher = c.Args().Slice()[1:]
@@ -54,9 +56,10 @@ func supervision(c *cli.Context, began time.Time, signals chan os.Signal) (*supe
 	case c.NArg() == 0 || local == (len(o.Launcher) > 0):
 		return nil, usagef("run: --restarts needs either a launcher or --local, to start the ranks: %s", example)
 	}
-	if err := checkResumeFlags(c); err != nil {
+	if err := cmp.Or(checkResumeFlags(c), checkStart(c)); err != nil {
 		return nil, err
 	}
+	o.Series = cmp.Or(c.String(startFlag), lock.NewSeries())
 	var err error
 	if o.Limit, err = timeLimit(c); err != nil {
 		return nil, err
@@ -134,7 +137,7 @@ func chooseFolder(c *cli.Context, o *supervise.Options, name string) error {
 
 // childFlags are the flags of this command line that every start inherits; --max-time only if maxTime is set.
 func childFlags(c *cli.Context, maxTime bool) []string {
-	words, own := []string{dashes(supervisedFlag)}, []string{"restarts", "hosts", "resume", "out", supervisedFlag}
+	words, own := []string{dashes(supervisedFlag)}, []string{"restarts", "hosts", "resume", "out", supervisedFlag, startFlag}
 	if !maxTime {
 		own = append(own, "max-time")
 	}

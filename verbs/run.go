@@ -19,6 +19,7 @@ import (
 	"fluentps/configs"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/lock"
 	"fluentps/ps/metrics"
 	"fluentps/ps/references"
 	"fluentps/ps/resume"
@@ -51,6 +52,7 @@ func runCommand() *cli.Command {
 			&cli.BoolFlag{Name: "no-what-if", Usage: "do not simulate other schemes at the end; it takes about a second, after runs of 10 s or more"},
 			&cli.BoolFlag{Name: "no-report", Usage: "write no report.html at the end"},
 			&cli.BoolFlag{Name: "require", Usage: "exit with code 5 if train.stop.target was not reached, or the loss ends above 10 times that of a constant prediction"},
+			&cli.StringFlag{Name: startFlag, Usage: "`TOKEN` of this start, which job scripts and --restarts give, to know its files by; with --restarts: of all starts", Hidden: true},
 			&cli.BoolFlag{Name: supervisedFlag, Usage: "exit with code 64 in place of 2", Hidden: true},
 		},
 		Action: runVerb,
@@ -85,6 +87,9 @@ func runVerb(c *cli.Context) error {
 		return usagef("run: --out is empty; name a folder")
 	}
 	if err := checkResumeFlags(c); err != nil {
+		return err
+	}
+	if err := checkStart(c); err != nil {
 		return err
 	}
 	if _, err := timeLimit(c); err != nil {
@@ -141,6 +146,21 @@ func checkResumeFlags(c *cli.Context) error {
 	return nil
 }
 
+// startFlag names the start of a run. It is no variable of the environment, because mpirun gives its own environment only to
+// ranks on its own host.
+const startFlag = "start"
+
+// checkStart checks the token of a start.
+func checkStart(c *cli.Context) error {
+	if !c.IsSet(startFlag) {
+		return nil
+	}
+	if err := lock.CheckStart(c.String(startFlag)); err != nil {
+		return usagef("run: --start: %v", err)
+	}
+	return nil
+}
+
 // allowed lists the keys of --allow-changed. Each word may hold several keys, separated by commas.
 func allowed(c *cli.Context) (keys []string) {
 	for _, word := range c.StringSlice("allow-changed") {
@@ -188,6 +208,8 @@ type job struct {
 	warn    io.Writer
 	set     *workload.Set // of rank 0, once it has read it; nil before, and in processes without rank 0
 	trains  atomic.Bool   // set-up is over
+
+	scratchDir string // for files of Open MPI in memory; "": its default
 }
 
 // endsSetup says that a signal ends the run before it trains.
@@ -242,6 +264,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 		j.set, err = load(s)
 		return j.set, err
 	}
+	o.Lead.Token = j.c.String(startFlag)
 	if j.limit, o.Problem = j.maxTime(); o.Problem != nil {
 		return o, nil
 	}

@@ -69,7 +69,7 @@ func (j *job) whatIf(res *ps.Result) {
 	}
 	if data, err := json.MarshalIndent(a, "", "  "); err == nil {
 		f := metrics.At(res.Dir)
-		_ = f.Write(metrics.WhatIfName, append(data, '\n')) // best effort, as what follows
+		_ = f.Guarded(func() error { return f.CheckStart(res.Start) }).Write(metrics.WhatIfName, append(data, '\n')) // best effort, as what follows
 		_ = f.Close()
 	}
 	fmt.Fprintf(j.out, "What if: %s\n", metrics.Wrap(a.Line(), metrics.TextWidth, 2))

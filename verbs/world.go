@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"fluentps/comm/mpi"
+	"fluentps/comm/shm"
+	"fluentps/ps/lock"
 )
 
 // world runs the rank of this process under MPI. Once MPI is initialised the process ends only after Close or through Abort:
@@ -14,7 +16,7 @@ func (j *job) world(file string) error {
 	if hint := withoutPMI(os.Getenv); hint != "" && speaks(os.Getenv) {
 		printError(j.warn, hint)
 	}
-	t, err := mpi.Init(mpi.Options{PoolMax: poolMax})
+	t, err := mpi.Init(mpi.Options{PoolMax: poolMax, Scratch: j.scratch()})
 	if err != nil {
 		return usagef("%v", err)
 	}
@@ -39,5 +41,21 @@ func (j *job) world(file string) error {
 			t.Abort(exitCodeFor(j.setupCode(), os.Args))
 		},
 	})[0]
-	return &exitError{code: j.drive(t, o).code}
+	end := j.drive(t, o)
+	if j.scratchDir != "" {
+		_ = os.Remove(j.scratchDir) // the last rank of the host finds it empty
+	}
+	return &exitError{code: end.code}
+}
+
+// scratch makes the folder for Open MPI's files on this host, and removes those that earlier starts of this run have left. It
+// returns "" if this start has no token, or if there is no place for it: Open MPI then makes its files where it always does.
+func (j *job) scratch() string {
+	start := j.c.String(startFlag)
+	if start == "" {
+		return ""
+	}
+	_ = shm.RemoveScratch(shm.Dir, func(left string) bool { return lock.IsEarlier(left, start) }) // best effort, as what follows
+	j.scratchDir, _ = shm.MakeScratch(shm.Dir, start)
+	return j.scratchDir
 }

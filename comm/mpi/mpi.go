@@ -30,7 +30,8 @@ import (
 
 // Options of Init; the zero value is ready to use.
 type Options struct {
-	PoolMax int64 // bytes of this rank's buffers; 0: comm.PoolMax
+	PoolMax int64  // bytes of this rank's buffers; 0: comm.PoolMax
+	Scratch string // folder for files of Open MPI in the host's memory file system; "": its default
 }
 
 // transport is the one rank of this process.
@@ -91,6 +92,7 @@ func Init(o Options) (comm.Transport, error) {
 		return nil, err
 	}
 	started = true
+	useScratch(o.Scratch)
 	var w C.struct_fp_world
 	if rc := C.fp_init(&w); rc != 0 {
 		return nil, fmt.Errorf("mpi: %s: %s", C.GoString(w.failed), errorText(rc))

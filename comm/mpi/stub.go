@@ -10,7 +10,8 @@ import (
 
 // Options of Init; the zero value is ready to use.
 type Options struct {
-	PoolMax int64 // bytes of this rank's buffers; 0: comm.PoolMax
+	PoolMax int64  // bytes of this rank's buffers; 0: comm.PoolMax
+	Scratch string // folder for files of Open MPI in the host's memory file system; "": its default
 }
 
 // Init fails in a build without MPI.

@@ -14,7 +14,7 @@ func TestTheBestIsNotPruned(t *testing.T) {
 	run := durable.Below(t.TempDir())
 	root := run.Path(Folder)
 	for range 6 {
-		d, err := Begin(run)
+		d, err := Begin(run, "7.1")
 		if err != nil {
 			t.Fatal(err)
 		}

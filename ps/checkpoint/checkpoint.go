@@ -48,7 +48,7 @@ const Folder = "checkpoints"
 const (
 	manifestName = "manifest.json"
 	programName  = "fluentps" // distinguishes our manifest.json from another program's
-	newName      = ".new"     // the folder of the checkpoint that is being written
+	newName      = ".new"     // begins the name of the folder of a checkpoint that is being written
 	oldPrefix    = ".old-"    // begins the name of a folder that is being removed
 	nameDigits   = 12
 	sumPrefix    = ",\n  \"crc32c\": \"" // begins the last member of a manifest
@@ -63,7 +63,8 @@ type Manifest struct {
 	Format    int       `json:"format"`
 	Number    int64     `json:"number"` // the number in the name of the folder
 	Written   time.Time `json:"written"`
-	Build     string    `json:"build"` // version and commit of the program
+	Start     string    `json:"start,omitempty"` // token of the start that made it; "": of a version that had none
+	Build     string    `json:"build"`           // version and commit of the program
 	Iteration int64     `json:"iteration"`
 	Samples   int64     `json:"samples"` // over all workers
 	Servers   int       `json:"servers"`
@@ -277,4 +278,20 @@ func fileIndex(name string) int {
 		return n
 	}
 	return -1
+}
+
+// Whole returns why a checkpoint cannot be read; nil if its manifest is whole and all its files have the lengths in it.
+func Whole(dir string) error {
+	m, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range m.Files {
+		f, err := openEntry(filepath.Join(dir, e.Name), e)
+		if err != nil {
+			return fmt.Errorf("checkpoint %s: %s: %w", dir, e.Name, err)
+		}
+		_ = f.Close()
+	}
+	return nil
 }

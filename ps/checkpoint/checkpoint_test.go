@@ -26,7 +26,7 @@ type state struct {
 // write makes a checkpoint of two server files in a run folder.
 func write(t testing.TB, run string, n int64) string {
 	t.Helper()
-	d, err := checkpoint.Begin(durable.Below(run))
+	d, err := checkpoint.Begin(durable.Below(run), "7.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestAHalfWrittenCheckpointIsNone(t *testing.T) {
 	run := t.TempDir()
 	root := filepath.Join(run, checkpoint.Folder)
 	whole := write(t, run, 1)
-	d, err := checkpoint.Begin(durable.Below(run))
+	d, err := checkpoint.Begin(durable.Below(run), "7.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestAHalfWrittenCheckpointIsNone(t *testing.T) {
 	if entries, err := os.ReadDir(root); err != nil || len(entries) != 2 {
 		t.Errorf("%v, %v beside two checkpoints", entries, err)
 	}
-	abandoned, err := checkpoint.Begin(durable.Below(run))
+	abandoned, err := checkpoint.Begin(durable.Below(run), "7.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestWriteErrorsSayWhatToDo(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := checkpoint.Begin(durable.Below(filepath.Join(file, "below"))); err == nil || !strings.Contains(err.Error(), "checkpoint: ") {
+	if _, err := checkpoint.Begin(durable.Below(filepath.Join(file, "below")), "7.1"); err == nil || !strings.Contains(err.Error(), "checkpoint: ") {
 		t.Error(err)
 	}
 	if _, err := checkpoint.WriteFile(durable.Below(file+"-none"), "server-0000.bin", state{}); err == nil || !strings.Contains(err.Error(), "it was removed or moved during the run, or this host never had it") || !strings.Contains(err.Error(), "a file system that all hosts share") {

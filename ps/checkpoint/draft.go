@@ -17,42 +17,44 @@ type Draft struct {
 	In     *durable.Folder // the folder of its files
 	root   *durable.Folder
 	number int64
+	name   string
 }
 
-// DraftName is the name of the folder of a checkpoint while it is written. A run writes one checkpoint at a time.
-const DraftName = newName
+// DraftName is the name of the folder of a checkpoint while a start of the run writes it. A start writes one checkpoint at a time. No
+// start finishes what is in the folder of another.
+func DraftName(start string) string { return newName + "-" + start }
 
-// Begin makes the folder for the next checkpoint, and the folder of all checkpoints if the run has none. It removes what a crash left of
-// earlier checkpoints, because a run has one writer only.
-func Begin(run *durable.Folder) (*Draft, error) {
+// Begin makes the folder for the next checkpoint of a start, and the folder of all checkpoints if the run has none. It removes what a
+// crash left of earlier checkpoints, because a run has one writer only.
+func Begin(run *durable.Folder, start string) (*Draft, error) {
 	root := run.MakeIn(Folder, 0o777)
-	d, err := begin(root)
+	d, err := begin(root, DraftName(start))
 	if err != nil {
 		return nil, errors.Join(writeError(err), root.Close())
 	}
 	return d, nil
 }
 
-func begin(root *durable.Folder) (*Draft, error) {
+func begin(root *durable.Folder, name string) (*Draft, error) {
 	entries, err := root.List()
 	if err != nil {
 		return nil, err
 	}
-	d := &Draft{root: root, number: 1}
+	d := &Draft{root: root, number: 1, name: name}
 	for _, e := range entries {
 		if n, ok := numberOf(e.Name()); ok && e.IsDir() {
 			d.number = max(d.number, n+1)
 		}
-		if e.Name() == newName || strings.HasPrefix(e.Name(), oldPrefix) { // partly written, or partly removed
+		if strings.HasPrefix(e.Name(), newName) || strings.HasPrefix(e.Name(), oldPrefix) { // partly written, or partly removed
 			if err := root.RemoveAll(e.Name()); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := root.Make(newName, 0o777); err != nil {
+	if err := root.Make(name, 0o777); err != nil {
 		return nil, err
 	}
-	d.In = root.In(newName)
+	d.In = root.In(name)
 	return d, d.In.Err()
 }
 
@@ -62,7 +64,7 @@ func (d *Draft) Finish(m *Manifest) (string, error) {
 	m.Program, m.Format, m.Number = programName, Format, d.number
 	err := writeManifest(d.In, m)
 	if err == nil {
-		err = d.root.Rename(newName, nameOf(d.number))
+		err = d.root.Rename(d.name, nameOf(d.number))
 	}
 	if err != nil {
 		return "", errors.Join(writeError(err), d.Abandon())
@@ -74,7 +76,7 @@ func (d *Draft) Finish(m *Manifest) (string, error) {
 func (d *Draft) Number() int64 { return d.number }
 
 // Abandon removes the files of the draft.
-func (d *Draft) Abandon() error { return errors.Join(d.root.RemoveAll(newName), d.close()) }
+func (d *Draft) Abandon() error { return errors.Join(d.root.RemoveAll(d.name), d.close()) }
 
 func (d *Draft) close() error { return errors.Join(d.In.Close(), d.root.Close()) }
 

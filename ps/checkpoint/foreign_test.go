@@ -28,7 +28,7 @@ func TestLinksLeadNoCheckpointAway(t *testing.T) {
 	if err := os.Symlink(outside, run.Path(Folder)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(run); err == nil || !strings.Contains(err.Error(), "is a symbolic link") {
+	if _, err := Begin(run, "7.1"); err == nil || !strings.Contains(err.Error(), "is a symbolic link") {
 		t.Error(err)
 	}
 	if err := SetBest(run, Best{Checkpoint: nameOf(1)}); err == nil || !strings.Contains(err.Error(), "is a symbolic link") {
@@ -39,7 +39,7 @@ func TestLinksLeadNoCheckpointAway(t *testing.T) {
 	if err := errors.Join(os.Mkdir(run.Path(Folder), 0o777), os.Symlink(outside, run.Path(Folder+"/"+newName)), os.Symlink(outside, run.Path(Folder+"/"+oldPrefix+"1"))); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Begin(run)
+	d, err := Begin(run, "7.1")
 	if err != nil {
 		t.Fatal(err)
 	}

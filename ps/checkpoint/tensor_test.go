@@ -14,7 +14,7 @@ import (
 // writeWithTensor writes a checkpoint of one file. Its vector 0 1 2 3 4 5 is a tensor in two ranges, the last two elements first.
 func writeWithTensor(t *testing.T, change func(m *Manifest)) string {
 	t.Helper()
-	d, err := Begin(durable.Below(t.TempDir()))
+	d, err := Begin(durable.Below(t.TempDir()), "7.1")
 	if err != nil {
 		t.Fatal(err)
 	}

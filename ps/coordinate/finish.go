@@ -24,6 +24,7 @@ type Result struct {
 	Code       int
 	Summary    *metrics.Summary
 	Dir        string                // run folder, "" if none was asked for
+	Start      string                // token of this start
 	Parameters []float32             // final, in model order
 	Iterations [][]metrics.Iteration // of each worker, the first layout.RecordsMax; set only if Options.Iterations
 }
@@ -250,7 +251,7 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 		evalTook += l.evals.online.evalTime
 	}
 	s.EvalS = metrics.Float(evalTook.Seconds())
-	res := Result{Summary: s, Dir: r.Dir(), Parameters: final}
+	res := Result{Summary: s, Dir: r.Dir(), Start: r.Token, Parameters: final}
 	s.Finished = metrics.FinishedOK
 	if goal := r.station.Config.Train.Stop.Target; goal > 0 {
 		s.Target = metrics.Some(goal)
@@ -275,6 +276,7 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 		s.Finished = "failed: " + writeErr.Error()
 	}
 	r.EndDecided = true
+	s.Checkpoint = l.endsIn()
 	s.WallS = metrics.Float(time.Since(r.o.Lead.Start).Seconds())
 	writeErr = errors.Join(writeErr, r.writeEnd(s))
 	if writeErr != nil && res.Code != station.CodeAgain { // CodeAgain: the run can be resumed, whatever else is missing
@@ -293,7 +295,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 	l := r.Lead
 	train := (r.TrainEnd - r.station.Began).Seconds()
 	s := &metrics.Summary{
-		Name: r.station.Config.Name, Mode: r.o.Mode, Crowded: crowded(r.station.Transport), Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
+		Name: r.station.Config.Name, Start: r.Token, Mode: r.o.Mode, Crowded: crowded(r.station.Transport), Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
 		Iterations: l.iteration(), Updates: l.counts.version, Samples: l.counts.samples, TrainLoss: l.counts.epoch.Value(), Seed: r.station.Config.Seed,
 		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
 		CPUS: metrics.Some(r.cpuTime(reports).Seconds()), Memory: r.memory(reports),

@@ -224,7 +224,7 @@ func (l *Lead) writeRest(now time.Duration) {
 }
 
 func (l *Lead) write(rec metrics.Record) {
-	if l.out.sinks != nil {
+	if l.out.sinks != nil && l.r.Follower.Check() == nil { // a file that is open could still be written by a run that has lost its folder
 		l.noteFailure(&l.out.writeFailing, l.out.sinks.Record(rec))
 	}
 }

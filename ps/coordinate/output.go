@@ -48,7 +48,7 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	if err := f.Write("plan.txt", []byte(layout.Text(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts, r.station.Set, r.station.Link))); err != nil {
 		return err
 	}
-	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.station.Set.SHA256(), "mode": r.o.Mode, "build": r.o.Build, "config_sha256": r.o.Hash}
+	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.station.Set.SHA256(), "mode": r.o.Mode, "start": r.Token, "build": r.o.Build, "config_sha256": r.o.Hash}
 	maps.Copy(info, r.o.Lead.RunInfo)
 	text, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Run) writeEnd(s *metrics.Summary) error {
 	}
 	if kept := r.Lead.out.kept; kept != nil && r.Lead.counts.version == r.From.State.Version && s.Finished == metrics.FinishedOK {
 		r.Lead.print("\n" + kept.text + "\nNothing was left to train, so the summary above is still that of the run: to continue, raise train.stop\n")
-		return r.Folder.Write(metrics.SummaryName, kept.json) // a new file: a supervisor knows by it that the run has ended by itself
+		return r.Folder.Write(metrics.SummaryName, metrics.WithStart(kept.json, r.Token)) // a supervisor knows by it that this start has ended by itself
 	}
 	r.Lead.print("\n" + text.String())
 	if r.Folder == nil {

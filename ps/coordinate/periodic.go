@@ -51,7 +51,7 @@ func (r *Run) WriteInBackground(f wire.FileSaved, state any, vectors [][]float32
 
 // draft is the folder of the checkpoint that is being written.
 func (r *Run) draft() *durable.Folder {
-	return r.Folder.In(filepath.Join(checkpoint.Folder, checkpoint.DraftName))
+	return r.Folder.In(filepath.Join(checkpoint.Folder, checkpoint.DraftName(r.Token)))
 }
 
 // noCheckpoint warns that a due checkpoint was not made. The run continues.

@@ -25,12 +25,14 @@ import (
 
 // Run is a run as one rank sees it: its sides, its folder, the checkpoint that it resumes from, and how it ends.
 type Run struct {
-	station *station.Station
-	o       Options
-	PIDs    []int              // of all ranks
-	Units   []UnitReport       // of all ranks; on rank 0 only
-	Folder  *metrics.RunFolder // nil without one
-	Lock    *lock.Lock         // of the run folder, if there is one; on rank 0 only
+	station  *station.Station
+	o        Options
+	PIDs     []int              // of all ranks
+	Units    []UnitReport       // of all ranks; on rank 0 only
+	Folder   *metrics.RunFolder // nil without one
+	Lock     *lock.Lock         // of the run folder, if there is one; on rank 0 only
+	Token    string             // of this start; the same on all ranks once they have opened the folder
+	Follower *lock.Follower     // whether the folder still belongs to this start; nil without a folder
 
 	Search   *resume.Search    // for the checkpoint to resume from
 	From     *resume.Origin    // the checkpoint that the run resumes from; nil: it begins
@@ -75,6 +77,7 @@ type LeadOptions struct {
 	Folder   *metrics.FolderSpec
 	Job      string              // number in the batch system; "": none
 	Restarts int                 // how often the batch system has started the job again
+	Token    string              // of this start (ps/lock); "": rank 0 draws one
 	Files    map[string][]byte   // written into the run folder at the start, by name
 	RunInfo  map[string]any      // what run.json says beside the rank map
 	Require  bool                // exit code 5 if the target is not reached
@@ -127,6 +130,7 @@ func (r *Run) Release(idle bool, unit io.Closer, log *os.File) {
 	if log != nil {
 		net.Fail(log.Close())
 	}
+	r.Follower.Close()
 	if r.Lock != nil { // last: a run that waits for it may write from now on
 		net.Fail(r.Lock.Release())
 	}

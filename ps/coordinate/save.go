@@ -70,7 +70,7 @@ func (r *Run) saveLast() (writeErr, err error) {
 	var draft *checkpoint.Draft
 	begun := false
 	if r.station.Me == 0 && !r.Lead.skipFinalSave() {
-		if draft, writeErr = checkpoint.Begin(r.Folder.Folder); draft != nil {
+		if draft, writeErr = checkpoint.Begin(r.Folder.Folder, r.Token); draft != nil {
 			begun = true
 		}
 	}
@@ -110,7 +110,7 @@ func (r *Run) saveLast() (writeErr, err error) {
 
 // manifest is the manifest of a checkpoint of this run at this moment, without files.
 func (r *Run) manifest() *checkpoint.Manifest {
-	return &checkpoint.Manifest{Written: time.Now().UTC(), Build: r.o.Build, Iteration: r.Lead.iteration(), Samples: r.Lead.counts.samples,
+	return &checkpoint.Manifest{Written: time.Now().UTC(), Start: r.Token, Build: r.o.Build, Iteration: r.Lead.iteration(), Samples: r.Lead.counts.samples,
 		Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers), Computing: r.station.Roles.Computes(), Starts: make([]int64, len(r.station.Roles.Workers)),
 		Data: r.station.Set.SHA256(), KernelSets: r.kernelHistory(), Digest: configs.Hash(r.station.Config), Config: configs.Values(r.station.Config)}
 }

@@ -135,9 +135,9 @@ func (s *snapshots) inBackground(do func() snapshot.Event) {
 
 func (s *snapshots) begin() {
 	s.manifest, s.paused, s.writeTimeMax, s.bytes = nil, 0, 0, 0
-	folder := s.l.r.Folder.Folder
+	folder, start := s.l.r.Folder.Folder, s.l.r.Token
 	s.inBackground(func() snapshot.Event {
-		draft, err := checkpoint.Begin(folder)
+		draft, err := checkpoint.Begin(folder, start)
 		if err != nil {
 			return snapshot.Event{Kind: snapshot.Begun, Problem: problemOf(err)}
 		}

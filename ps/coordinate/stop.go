@@ -3,10 +3,12 @@ package coordinate
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"fluentps/comm/wire"
 	"fluentps/configs"
+	"fluentps/ps/checkpoint"
 	"fluentps/ps/metrics"
 	"fluentps/ps/origin"
 	"fluentps/ps/station"
@@ -20,7 +22,7 @@ func (l *Lead) CutShort(why string) {
 	if l.end.reason == "" {
 		l.end.stoppedEarly = true
 	}
-	l.halt("stopped by " + why)
+	l.halt(metrics.FinishedStopped + why)
 }
 
 // stopAsked handles a signal that a rank has received, or a value that it has found.
@@ -160,6 +162,23 @@ func (l *Lead) noCheckpointReason() string {
 		return "the parameters have diverged"
 	}
 	return "it could not be written" + l.newestText()
+}
+
+// endsIn names the checkpoint that the run resumes from if it is continued, in the run folder; "" if there is none.
+func (l *Lead) endsIn() string {
+	r := l.r
+	dir := l.checkpoints.final
+	switch {
+	case dir != "" || r.Folder == nil || l.end.diverged:
+	case r.From != nil && l.counts.version == r.From.State.Version && r.Search.Adopted == "":
+		dir = r.From.Dir
+	case r.SkipCheckpoint.Load():
+		dir = l.checkpoints.newest
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(checkpoint.Folder, filepath.Base(dir))
 }
 
 // newestText names the newest checkpoint, if there is one.

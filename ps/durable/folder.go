@@ -19,6 +19,21 @@ type Folder struct {
 	path string
 	root *os.Root // nil if the folder could not be opened
 	err  error
+	may  func() error // asked before each change; nil: everything may be changed
+}
+
+// Guarded returns the same open folder, which asks before each change whether this process may still make it: before it
+// makes, appends to, renames or removes a name. Files that are open already can be written. What is opened below it asks, too.
+func (f *Folder) Guarded(may func() error) *Folder {
+	return &Folder{path: f.path, root: f.root, err: f.err, may: may}
+}
+
+// changeable returns the error with which the folder could not be opened, or why nothing may be changed in it.
+func (f *Folder) changeable() error {
+	if f.err != nil || f.may == nil {
+		return f.err
+	}
+	return f.may()
 }
 
 // Below opens a folder, through symbolic links in its own path. If that fails, all methods return the error.
@@ -37,7 +52,7 @@ func Below(path string) *Folder {
 
 // In opens a subfolder.
 func (f *Folder) In(name string) *Folder {
-	in := &Folder{path: f.Path(name)}
+	in := &Folder{path: f.Path(name), may: f.may}
 	if in.err = f.refuseSymlinks(name); in.err != nil {
 		return in
 	}
@@ -143,6 +158,9 @@ func (f *Folder) create(name string, more int) (*os.File, error) {
 	if err := f.refuseSymlinks(filepath.Dir(name)); err != nil {
 		return nil, err
 	}
+	if err := f.changeable(); err != nil {
+		return nil, err
+	}
 	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|more, 0o666)
 	return file, f.withPaths(err)
 }
@@ -162,6 +180,9 @@ func (f *Folder) Renew(name string) (*os.File, error) {
 // links: another of its names may be in a folder of another user.
 func (f *Folder) Append(name string) (*os.File, error) {
 	if err := f.refuseSymlinks(name); err != nil {
+		return nil, err
+	}
+	if err := f.changeable(); err != nil {
 		return nil, err
 	}
 	file, err := f.regular(f.root.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666))
@@ -246,8 +267,8 @@ func (d *Draft) Abandon() error { return errors.Join(d.Close(), d.in.Remove(d.be
 
 // Move renames a file or folder, without a sync: a crash of the host may undo it.
 func (f *Folder) Move(from, to string) error {
-	if f.err != nil {
-		return f.err
+	if err := f.changeable(); err != nil {
+		return err
 	}
 	return f.withPaths(f.root.Rename(from, to))
 }
@@ -262,16 +283,16 @@ func (f *Folder) Rename(from, to string) error {
 
 // Link gives a file another name, which must not exist.
 func (f *Folder) Link(from, to string) error {
-	if f.err != nil {
-		return f.err
+	if err := f.changeable(); err != nil {
+		return err
 	}
 	return f.withPaths(f.root.Link(from, to))
 }
 
 // Remove removes a file or an empty folder, if it exists.
 func (f *Folder) Remove(name string) error {
-	if f.err != nil {
-		return f.err
+	if err := f.changeable(); err != nil {
+		return err
 	}
 	switch err := f.root.Remove(name); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -284,16 +305,16 @@ func (f *Folder) Remove(name string) error {
 
 // RemoveAll removes a folder and all of its content, if it exists.
 func (f *Folder) RemoveAll(name string) error {
-	if f.err != nil {
-		return f.err
+	if err := f.changeable(); err != nil {
+		return err
 	}
 	return f.withPaths(f.root.RemoveAll(name))
 }
 
 // Make makes a folder, which must not exist.
 func (f *Folder) Make(name string, mode fs.FileMode) error {
-	if f.err != nil {
-		return f.err
+	if err := f.changeable(); err != nil {
+		return err
 	}
 	return f.withPaths(f.root.Mkdir(name, mode))
 }
@@ -308,8 +329,8 @@ func (f *Folder) MakeIn(name string, mode fs.FileMode) *Folder {
 
 // Symlink makes a symbolic link in the folder, for users.
 func (f *Folder) Symlink(to, name string) error {
-	if f.err != nil {
-		return f.err
+	if err := f.changeable(); err != nil {
+		return err
 	}
 	return f.withPaths(f.root.Symlink(to, name))
 }

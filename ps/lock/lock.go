@@ -7,9 +7,11 @@
 //
 //   - at once, if its process ran on this host and has ended,
 //   - at once, if the batch system has restarted its job: it ends all processes of a job before that,
+//   - at once, if it is of an earlier start of the same series (see Attempt): the launcher of that start has ended,
 //   - otherwise when the counter has not moved for Silence.
 //
-// An owner that was taken for dead but lives, for instance after a SIGSTOP, finds that out at its next beat.
+// An owner that was taken for dead but lives, for instance after a SIGSTOP or because its launcher was killed, finds that out
+// at its next beat or before it writes a file, and so does each other rank of its start (Follow).
 package lock
 
 import (
@@ -53,6 +55,7 @@ type Owner struct {
 	Machine string `json:"machine,omitempty"` // the boot and process namespace in which PID is valid; "" if not known
 	Started string `json:"started,omitempty"` // start time of that process: another one may have its number by now
 	Token   string `json:"token"`             // unique to this lock
+	Start   string `json:"start,omitempty"`   // token of the start, which all its ranks know
 }
 
 func (o *Owner) String() string {
@@ -109,7 +112,7 @@ func (e *LostError) Error() string {
 		by = "is now that of " + e.Owner.String()
 	}
 	return fmt.Sprintf(
-		"run folder: the lock %s %s; this run, which gave no sign of life for %s or was requeued meanwhile, no longer writes the folder",
+		"run folder: the lock %s %s; this run, which gave no sign of life for %s or was started again meanwhile, no longer writes the folder",
 		e.Dir+"/"+Name, by, Silence)
 }
 
@@ -168,9 +171,12 @@ func Take(in *durable.Folder, me Owner, report func(string), lost func(error)) (
 	}
 }
 
-// isDead returns whether the owner has certainly ended.
+// isDead returns whether the owner has certainly ended, or has to.
 func (o *Owner) isDead(me *Owner) bool {
 	if o.Job != "" && o.Job == me.Job && o.Restarts < me.Restarts {
+		return true
+	}
+	if IsEarlier(o.Start, me.Start) {
 		return true
 	}
 	return o.Machine != "" && o.Machine == me.Machine && !isAlive(o.PID, o.Started)
@@ -186,8 +192,10 @@ type record struct {
 const bytesMax = 64 << 10
 
 // read reads a lock. A lock that is incomplete or damaged has the zero Owner.
-func (l *Lock) read(name string) (record, error) {
-	text, err := l.in.ReadFile(name, bytesMax) // opened each time, because NFS asks the server only then
+func (l *Lock) read(name string) (record, error) { return readRecord(l.in, name) }
+
+func readRecord(in *durable.Folder, name string) (record, error) {
+	text, err := in.ReadFile(name, bytesMax) // opened each time, because NFS asks the server only then
 	if err != nil {
 		return record{}, err
 	}

@@ -1,8 +1,11 @@
 package metrics
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -34,8 +37,13 @@ func (f *Float) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(f))
 }
 
-// FinishedOK is Summary.Finished of a run that completed.
-const FinishedOK = "ok"
+// FinishedOK is Summary.Finished of a run that completed. That of a run that was stopped begins with FinishedStopped; behind that
+// stands OutputClosed if nobody read its output any more.
+const (
+	FinishedOK      = "ok"
+	FinishedStopped = "stopped by "
+	OutputClosed    = "a closed output"
+)
 
 // Roles are the keys of Summary.PerRole.
 const (
@@ -57,7 +65,9 @@ const WhatIfName = "what-if.json"
 // measured, or not requested.
 type Summary struct {
 	Name              string               `json:"name"`
+	Start             string               `json:"start,omitempty"`              // token of the start that wrote this (ps/lock); absent if simulated
 	Finished          string               `json:"finished"`                     // FinishedOK or the reason
+	Checkpoint        string               `json:"checkpoint,omitempty"`         // with the final parameters, in the run folder; absent if the run left none
 	Mode              string               `json:"mode"`                         // mpi, local, simulated
 	Baseline          string               `json:"baseline,omitempty"`           // allreduce, pslite; absent: our protocol
 	BaselineKeys      string               `json:"baseline_keys,omitempty"`      // with pslite the unit that has a key: list, tensor, scalar
@@ -310,6 +320,15 @@ func (s *Summary) Conclude() {
 	last := &s.Evaluations[len(s.Evaluations)-1]
 	last.Final = true
 	s.TestLoss, s.TestAccuracy, s.TestRMSE = last.TestLoss, last.TestAccuracy, last.TestRMSE
+}
+
+// startLine is the member of a summary that names the start.
+var startLine = regexp.MustCompile(`(?m)^  "start": "[^"]*",\n`)
+
+// WithStart is the text of a summary of an earlier start that another start, which found nothing left to do, makes its own.
+func WithStart(summary []byte, start string) []byte {
+	head, rest, _ := bytes.Cut(startLine.ReplaceAll(summary, nil), []byte("\n"))
+	return fmt.Appendf(nil, "%s\n  \"start\": %q,\n%s", head, start, rest)
 }
 
 // JSON is the text of summary.json: indented, every key present, lists never null, a final newline.

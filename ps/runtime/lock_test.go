@@ -10,6 +10,7 @@ import (
 
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/lock"
+	"fluentps/ps/metrics"
 	"fluentps/ps/resume"
 	"fluentps/ps/workload"
 )
@@ -67,11 +68,12 @@ func TestOneRunAtATimeGoesOnInAFolder(t *testing.T) {
 	}
 }
 
-// A run whose folder another run has taken over ends, and writes no checkpoint there.
+// A run whose folder another run has taken over ends, and writes no checkpoint, summary or metrics there.
 func TestARunThatHasLostItsFolderWritesNoCheckpoint(t *testing.T) {
 	for name, set := range map[string][]string{
-		"at the end": {"train.stop={updates: 24}"},
-		"on the way": {"train.stop={time: 10h}", "checkpoint.every_updates=1"},
+		"without checkpoints": {"train.stop={updates: 24}", "checkpoint.keep=0"},
+		"at the end":          {"train.stop={updates: 24}"},
+		"on the way":          {"train.stop={time: 10h}", "checkpoint.every_updates=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
@@ -89,9 +91,50 @@ func TestARunThatHasLostItsFolderWritesNoCheckpoint(t *testing.T) {
 			if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) > 0 {
 				t.Errorf("checkpoints %v, %v", dirs, err)
 			}
+			for _, name := range []string{metrics.SummaryName, "summary.txt", "metrics.jsonl", "histograms.csv", metrics.IterationsName} {
+				if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Size() > 0 {
+					t.Errorf("it wrote %s", name)
+				}
+			}
 			if text, _ := os.ReadFile(path); string(text) != other {
 				t.Errorf("the other's lock is %q", text)
 			}
 		})
+	}
+}
+
+// A run that is refused changes nothing of the run that it was to resume but logs.
+func TestARefusedResumeChangesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mustRunPart(t, load(t, "train.stop={updates: 3}", "metrics.digests=1"), 6, dir, "")
+	read := func() map[string]string {
+		files := map[string]string{}
+		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) == ".log" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			files[path] = string(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	before := read()
+	_, errs := runPart(t, load(t, "train.stop={updates: 9}", "metrics.digests=1", "seed=4711"), 6, dir, dir, nil)
+	var agreed *ExitError
+	if !errors.As(errs[0], &agreed) || agreed.Code != CodeUsage {
+		t.Fatalf("rank 0 ended with %v", errs[0])
+	}
+	after := read()
+	for path, text := range before {
+		if after[path] != text {
+			t.Errorf("%s was changed", path)
+		}
+	}
+	if len(after) != len(before) {
+		t.Errorf("%d files, before %d", len(after), len(before))
 	}
 }

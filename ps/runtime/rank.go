@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"os"
+	"sync/atomic"
 	"time"
 
 	"fluentps/configs"
@@ -33,5 +34,6 @@ type rank struct {
 	// time.
 	awakeSince time.Duration
 	tell       teller
-	digests    *digest.Log // nil: none are kept
+	lost       atomic.Pointer[time.Timer] // ends this rank if it has lost the run folder and does not end by itself; nil: it has the folder
+	digests    *digest.Log                // nil: none are kept
 }

@@ -119,6 +119,9 @@ func (r *rank) bind() {
 func (r *rank) release(idle bool) {
 	r.closeTeller()
 	r.closeDigests()
+	if timer := r.lost.Load(); timer != nil {
+		defer timer.Stop()
+	}
 	var unit io.Closer
 	if r.unit.Device != nil {
 		unit = r.unit

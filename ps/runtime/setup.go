@@ -92,6 +92,9 @@ func (r *rank) setup() error {
 			}
 		}
 	}
+	if err := r.beginFolder(); err != nil {
+		return err
+	}
 	r.tellInitial()
 	if err := r.openTimeline(); err != nil {
 		return err

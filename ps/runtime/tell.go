@@ -51,6 +51,7 @@ func (r *rank) send(phase status.Phase) {
 		return
 	}
 	s := &t.last
+	s.Start = r.run.Token
 	s.Rank, s.Role, s.Host, s.PID = r.station.Me, r.station.Roles.Name(r.station.Me), r.o.Host, r.o.PID
 	s.At, s.Progress, s.EveryS, s.Phase = time.Now(), t.progress, t.every.Seconds(), phase
 	t.writer.Tell(*s)

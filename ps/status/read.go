@@ -45,19 +45,22 @@ func Read(dir string, now time.Time) (*Run, error) {
 	}
 	r := &Run{Dir: dir, Now: now}
 	var info struct {
-		Mode, Started string
-		Ranks         []struct{ Rank int }
+		Mode, Started, Start string
+		Ranks                []struct{ Rank int }
 	}
 	if err := readJSON(filepath.Join(dir, "run.json"), metrics.SummaryMax, &info); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.Damaged = append(r.Damaged, err.Error())
 	}
 	r.Mode, r.Started, r.Size = info.Mode, info.Started, len(info.Ranks)
-	var s struct{ Name, Finished string }
+	var s struct{ Name, Finished, Start string }
 	if err := readJSON(filepath.Join(dir, metrics.SummaryName), metrics.SummaryMax, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.Damaged, r.isUnsure = append(r.Damaged, err.Error()), true
 	}
-	r.Name, r.Ended = s.Name, s.Finished
-	r.readRanks()
+	r.Name = s.Name
+	if !metrics.IsOfEarlier(s.Start, info.Start) {
+		r.Ended = s.Finished
+	}
+	r.readRanks(info.Start)
 	r.readCheckpoints()
 	return r, nil
 }
@@ -77,7 +80,7 @@ func (r *Run) readCheckpoints() {
 	}
 }
 
-func (r *Run) readRanks() {
+func (r *Run) readRanks(start string) {
 	entries, err := os.ReadDir(filepath.Join(r.Dir, "logs"))
 	if err != nil {
 		r.Damaged = append(r.Damaged, err.Error())
@@ -102,7 +105,7 @@ func (r *Run) readRanks() {
 			r.damaged(fmt.Errorf("%s: it says that it is of rank %d", e.Name(), rank.Rank))
 		case err != nil:
 			r.damaged(err)
-		case r.isOfEarlier(&rank):
+		case r.isOfEarlier(&rank, start):
 		default:
 			r.Ranks = append(r.Ranks, rank)
 		}
@@ -111,9 +114,12 @@ func (r *Run) readRanks() {
 	r.Size = max(r.Size, len(r.Ranks))
 }
 
-// isOfEarlier says whether a rank was of an earlier part of the run, which had more ranks: run.json does not have it, and it has told nothing since
-// that was written.
-func (r *Run) isOfEarlier(of *Rank) bool {
+// isOfEarlier says whether a rank was of an earlier start than run.json. Without a token it was of one that had more ranks: run.json does not have it,
+// and it has told nothing since that was written.
+func (r *Run) isOfEarlier(of *Rank, start string) bool {
+	if of.Start != "" || start != "" {
+		return metrics.IsOfEarlier(of.Start, start)
+	}
 	started, err := time.Parse(time.RFC3339, r.Started)
 	return err == nil && r.Size > 0 && of.Rank >= r.Size && of.At.Before(started)
 }

@@ -28,6 +28,8 @@ type Rank struct {
 	Host string `json:"host"`
 	PID  int    `json:"pid"`
 
+	Start string `json:"start"` // token of the start that the rank belongs to; "": of a version that had none
+
 	At       time.Time `json:"at"`       // of this file, by the clock of the rank's host
 	Progress time.Time `json:"progress"` // when the rank last began an iteration or made a version; zero: not yet
 	EveryS   float64   `json:"every_s"`  // time between two files

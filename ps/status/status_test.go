@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -273,4 +274,24 @@ func TestHostileFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// What an earlier start has left, or its orphans write, is not told of the newest one.
+func TestAnEarlierStartIsNotTheNewest(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"run.json":             `{"start": "s.2", "started": "2026-11-26T11:59:00Z", "ranks": [{"rank": 0}, {"rank": 1}]}`,
+		"summary.json":         `{"start": "s.1", "name": "a", "finished": "stopped by a closed output"}`,
+		"logs/rank-0000.state": `{"rank": 0, "start": "s.2", "at": "2026-11-26T11:59:59.5Z", "phase": "trains"}`,
+		"logs/rank-0001.state": `{"rank": 1, "start": "s.1", "at": "2026-11-26T11:59:59.5Z", "phase": "trains"}`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Read(dir, now)
+	if err != nil || r.Ended != "" || len(r.Ranks) != 1 || r.Ranks[0].Rank != 0 || r.Size != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
 }

@@ -18,9 +18,8 @@ import (
 	"time"
 
 	"fluentps/ps/checkpoint"
-	"fluentps/ps/metrics"
+	"fluentps/ps/lock"
 	"fluentps/ps/replica"
-	"fluentps/ps/station"
 )
 
 // deathsMax is how many times in a row a job may die without a new checkpoint: a job that fails at once each time does
@@ -37,9 +36,10 @@ type Options struct {
 	Restarts int                         // at most so many
 	Replicas bool                        // checkpoints are also replicated in the memory of hosts
 
-	Dir   string   // the run folder
-	First []string // flags of the first start: what it resumes from
-	Named string   // the only checkpoint that the first start may resume from; "": any
+	Dir    string   // the run folder
+	Series string   // of the tokens of all starts (ps/lock)
+	First  []string // flags of the first start: what it resumes from
+	Named  string   // the only checkpoint that the first start may resume from; "": any
 
 	Limit   time.Duration // for all starts together, since Began; 0: none
 	Began   time.Time
@@ -47,8 +47,6 @@ type Options struct {
 	Out     io.Writer         // the launcher's output
 	Err     io.Writer         // the launcher's error output
 	Say     func(text string) // prints a line for the user
-
-	Finished func(dir string) bool // whether the summary in a run folder says that the run has ended well
 }
 
 type supervisor struct {
@@ -74,8 +72,8 @@ func Run(ctx context.Context, o Options) (End, error) {
 	}
 	deaths := 0
 	for n := 0; ; n++ {
-		newest, starts, summary := s.newest(), replica.Starts(s.Dir), s.summary()
-		words, end, err := s.commandLine(ctx, n)
+		newest, starts, token := s.newest(), replica.Starts(s.Dir), lock.Attempt(s.Series, n+1)
+		words, end, err := s.commandLine(ctx, n, token)
 		if words == nil {
 			return end, err
 		}
@@ -87,8 +85,9 @@ func Run(ctx context.Context, o Options) (End, error) {
 		if err != nil {
 			return End{}, err
 		}
-		if s.hasEnded(code, summary) {
-			return End{Code: s.finalCode(code)}, nil
+		left := s.endLeft(token)
+		if end, over := s.conclude(code, token, left); over {
+			return end, nil
 		}
 		deaths++
 		if now := replica.Starts(s.Dir); len(starts) > 0 && len(now) > 1 && now[1] == starts[0] {
@@ -119,6 +118,9 @@ func Run(ctx context.Context, o Options) (End, error) {
 	}
 }
 
+// tokenFlag, with its token, is on the command line of every process of a start.
+const tokenFlag = "--start="
+
 // resumeFrom returns what the next start resumes from: the run folder or, as long as the run has written no checkpoint
 // after the named one, the named one. The checkpoints of the folder after that one belong to another course of
 // training.
@@ -129,8 +131,8 @@ func (s *supervisor) resumeFrom() string {
 	return s.Dir
 }
 
-// commandLine returns the command line of the n-th start; nil words if the run must end instead.
-func (s *supervisor) commandLine(ctx context.Context, n int) (words []string, end End, err error) {
+// commandLine returns the command line of the n-th start, which has the token; nil words if the run must end instead.
+func (s *supervisor) commandLine(ctx context.Context, n int, token string) (words []string, end End, err error) {
 	self, flags, own := s.Program, s.Flags(n == 0 || s.Limit == 0), slices.Clone(s.First)
 	if n > 0 && s.resumeFrom() == s.Dir {
 		own = []string{"--resume=auto", "--out=" + s.Dir}
@@ -156,7 +158,7 @@ func (s *supervisor) commandLine(ctx context.Context, n int) (words []string, en
 			return nil, End{}, err
 		}
 	}
-	return slices.Concat(words, []string{self, "run"}, flags, own, []string{"--", s.File}), End{}, nil
+	return slices.Concat(words, []string{self, "run"}, flags, own, []string{tokenFlag + token, "--", s.File}), End{}, nil
 }
 
 // stoppedBy returns the end of a run that was stopped between two starts.
@@ -193,36 +195,6 @@ func (s *supervisor) start(words []string) (code int, err error) {
 			return exitCode(cmd.ProcessState), nil
 		}
 	}
-}
-
-// hasEnded returns whether the run has ended and did not just die: the run itself said so, a signal asked for it, or
-// another start would end alike.
-func (s *supervisor) hasEnded(code int, before os.FileInfo) bool {
-	after := s.summary()
-	concluded := after != nil && (before == nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()))
-	return s.stopped || concluded || endingOf(code).byRun
-}
-
-// finalCode returns the exit code of a run that has ended, from the exit code of its launcher. A launcher's 0 proves
-// nothing.
-func (s *supervisor) finalCode(launcher int) int {
-	end := endingOf(launcher)
-	switch {
-	case launcher == 0 && s.Finished(s.Dir):
-		return 0
-	case end.byRun || launcher == station.CodeStall:
-		return end.code
-	}
-	return codeFailed
-}
-
-// summary describes the file that a run writes last, by a rename; nil if there is none.
-func (s *supervisor) summary() os.FileInfo {
-	info, err := os.Stat(filepath.Join(s.Dir, metrics.SummaryName))
-	if err != nil {
-		return nil
-	}
-	return info
 }
 
 // newest returns the folder of the newest checkpoint, "" if there is none.

@@ -74,7 +74,7 @@ func TestResumeOfOneThatWasNamed(t *testing.T) {
 // The loss is not reported if the checkpoint seems to be from the future, because a clock was set back.
 func TestNoLossIsReportedAfterTheClockWasSetBack(t *testing.T) {
 	dir := t.TempDir()
-	d, err := checkpoint.Begin(durable.Below(dir))
+	d, err := checkpoint.Begin(durable.Below(dir), "7.1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ type run struct {
 }
 
 type info struct {
+	Start string `json:"start"`
 	Hash  string `json:"config_sha256"`
 	Data  string `json:"data_sha256"`
 	Build string `json:"build"`
@@ -48,6 +49,7 @@ type info struct {
 }
 
 type summary struct {
+	Start      string `json:"start"`
 	Parameters string `json:"parameters_sha256"`
 	Shards     []struct {
 		Shard  int32
@@ -105,6 +107,9 @@ func open(dir string) (*run, error) {
 	}
 	if err := readJSON(filepath.Join(dir, metrics.SummaryName), &r.summary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.damage = append(r.damage, err)
+	}
+	if metrics.IsOfEarlier(r.summary.Start, r.info.Start) { // what the newest start ended with is not known
+		r.summary = summary{}
 	}
 	names, err := filepath.Glob(filepath.Join(escaped(dir), "logs", "rank-*.digests"))
 	if err != nil {

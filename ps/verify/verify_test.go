@@ -170,3 +170,12 @@ func TestCompareValues(t *testing.T) {
 		}
 	}
 }
+
+// Parameters at the end of an earlier start are not those of the newest one.
+func TestTheEndOfAnEarlierStartIsNotCompared(t *testing.T) {
+	other := `{"start": "s.1", "parameters_sha256": "0123456789abcdef"}`
+	_, text := compare(t, map[string]string{"summary.json": other, "run.json": `{"start": "s.2"}`}, map[string]string{"summary.json": `{"parameters_sha256": "0123456789abcdeg"}`})
+	if !strings.Contains(text, "parameters at the end: not compared, because the first run") {
+		t.Error(text)
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 // paramsReaders read the parameters that a run begins with, in each form.
 func paramsReaders(t testing.TB) (all []*reader) {
-	d, err := checkpoint.Begin(durable.Below(t.TempDir()))
+	d, err := checkpoint.Begin(durable.Below(t.TempDir()), "7.1")
 	if err != nil {
 		t.Fatal(err)
 	}

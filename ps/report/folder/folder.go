@@ -72,7 +72,8 @@ func read(dir string, parts ...func(*reader)) (*report.Run, error) {
 
 type reader struct {
 	*durable.Folder
-	run *report.Run
+	run     *report.Run
+	earlier bool // the summary is of an earlier start, and so is what belongs to it
 }
 
 // file reads a file. needed says what the page lacks without it; "" is for files that may be missing.
@@ -96,7 +97,7 @@ func (in *reader) damage(format string, args ...any) {
 // whatIf reads what the simulator told at the end of the run.
 func (in *reader) whatIf() {
 	data := in.file(metrics.WhatIfName, whatIfMax, "")
-	if data == nil {
+	if data == nil || in.earlier {
 		return
 	}
 	var w struct {
@@ -129,6 +130,11 @@ func (in *reader) summary() {
 	var s metrics.Summary
 	if err := json.Unmarshal(data, &s); err != nil {
 		in.damage("%s is damaged and was left out: %v", metrics.SummaryName, err)
+		return
+	}
+	if f := (metrics.RunFolder{Folder: in.Folder}); metrics.IsOfEarlier(s.Start, f.StartIn()) {
+		in.earlier = true
+		in.damage("%s is of an earlier start of the run, and was left out: the newest start was killed, or is still running", metrics.SummaryName)
 		return
 	}
 	in.run.Summary = &s
@@ -263,6 +269,9 @@ func upTo(data []byte, err error) []byte {
 
 // histograms adds the counts of all shards up.
 func (in *reader) histograms() {
+	if in.earlier {
+		return
+	}
 	data := in.file("histograms.csv", histogramsMax, "")
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	bad := 0
@@ -293,6 +302,9 @@ func (in *reader) histograms() {
 
 // notes are the NOTEs of summary.txt. Their further lines are indented.
 func (in *reader) notes() {
+	if in.earlier {
+		return
+	}
 	const head = "NOTE: "
 	open := false
 	for line := range strings.Lines(string(in.file("summary.txt", textMax, ""))) {

@@ -153,3 +153,22 @@ func TestBelow(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// The summary that an earlier start has left, and what belongs to it, is not that of the newest start.
+func TestASummaryOfAnEarlierStartIsLeftOut(t *testing.T) {
+	files := map[string]string{
+		"run.json":       `{"start": "s.2"}`,
+		"summary.json":   `{"start":"s.1","name":"a","finished":"ok"}`,
+		"histograms.csv": "shard,what,value,count\n0,staleness,1,5\n",
+		"what-if.json":   `{"line": "w1 cost 3 %"}`,
+		"summary.txt":    "NOTE: one\n",
+	}
+	run, err := Read(runOf(t, files))
+	if err != nil || run.Summary != nil || run.Staleness != nil || run.WhatIf != nil || run.Notes != nil || len(run.Damage) == 0 || !strings.Contains(run.Damage[0], "summary.json is of an earlier start") {
+		t.Errorf("%+v, %v", run, err)
+	}
+	files["run.json"] = `{"start": "s.1"}`
+	if run, err = Read(runOf(t, files)); err != nil || run.Summary == nil || run.WhatIf == nil || len(run.Notes) != 1 {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
