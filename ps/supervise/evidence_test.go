@@ -34,7 +34,7 @@ func table(t *testing.T) (rows []row) {
 			break
 		}
 		for i := range cells {
-			cells[i] = strings.Trim(strings.TrimSpace(cells[i]), "`")
+			cells[i] = strings.TrimPrefix(strings.TrimSpace(cells[i]), "code ")
 		}
 		if !strings.HasPrefix(cells[0], "---") {
 			rows = append(rows, row{cells[0], cells[1], cells[2], cells[3], cells[4], cells[5]})
