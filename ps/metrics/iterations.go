@@ -83,11 +83,19 @@ func (r *Recorder) Waited(blocked, pull time.Duration) {
 	last[len(last)-1].Blocked, last[len(last)-1].Pull = blocked, pull
 }
 
-// Correct puts the starts of all iterations on another clock. None is before training began.
+// Correct puts the times of all iterations on another clock. None starts before training began.
 func (r *Recorder) Correct(clock func(time.Duration) time.Duration) {
 	for _, block := range r.blocks {
 		for i := range block {
-			block[i].Start = max(0, clock(block[i].Start))
+			it := &block[i]
+			at := it.Start
+			it.Start = max(0, clock(at))
+			for _, took := range []*time.Duration{&it.Compute, &it.Push, &it.Blocked, &it.Pull} {
+				from := clock(at)
+				at += *took
+				*took = clock(at) - from
+			}
+			it.Injected = min(it.Injected, it.Compute)
 		}
 	}
 }
