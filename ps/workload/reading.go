@@ -15,6 +15,8 @@ type reading struct {
 	most  int64     // bytes that rows may take, including the smaller memory that they have just outgrown
 	left  int64     // unused part of most
 	peak  int64     // the most of most that was in use at once
+
+	outgrown bool // large memory was outgrown, and has not been given back to the system
 }
 
 // memoryDefault is the limit if the spec has none: the default of cluster.memory_max.
@@ -72,12 +74,17 @@ const sweepMin = 4 << 20
 // grow makes room for n more elements. Until the elements have been copied, they take both the old memory and the new one.
 func grow[T any](in *reading, src *source, s []T, n int) ([]T, error) {
 	if cap(s)-len(s) >= n {
+		if in.outgrown { // by now the caller has given up the smaller memory
+			in.outgrown = false
+			debug.FreeOSMemory()
+		}
 		return s, nil
 	}
 	size := int64(unsafe.Sizeof(*new(T)))
 	want := max(len(s)+n, cap(s)+cap(s)/4) // never less, even if less would fit: ever shorter steps would copy without end
 	if int64(cap(s))*size >= sweepMin {
 		debug.FreeOSMemory()
+		in.outgrown = true
 	}
 	if err := in.take(src, int64(want)*size); err != nil {
 		return nil, err
