@@ -208,12 +208,17 @@ func (s *Script) launch(w *writer) {
 		`trap 'if [ -n "$launcher" ]; then warned=yes; kill -USR1 "$launcher"; else early=yes; fi' USR1`)
 	w.raw("")
 	w.block("Files newer than this show whether this start of the job makes progress.", "started=$(date +%s)")
+	w.block("The run writes this token into its files: what another start has left there is no evidence of this one.",
+		`start="$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}"`)
+	w.block("The summary of this start, and whether the checkpoint in it is whole, if it names one.",
+		`summed() { grep -qs "\"start\": \"$start[.\"]" "$out/summary.json"; }`,
+		`whole() { local at; at=$(sed -n 's/^  "checkpoint": "\(.*\)",$/\1/p' "$out/summary.json"); [ -z "$at" ] || [ -s "$out/$at/manifest.json" ]; }`)
 	if s.Launcher == "pmix" {
 		w.block("The barrier of the ranks at the start. With Slurm's default some ranks were seen to pass it before all had entered (22.05), and Open MPI then crashed.",
 			"export SLURM_PMIX_FENCE=ring")
 	}
 	line, about := s.launcher()
-	run := []string{Quote(s.Program), "run", `"$config"`, "--out", `"$out"`, "--resume", "auto"}
+	run := []string{Quote(s.Program), "run", `"$config"`, "--out", `"$out"`, "--resume", "auto", "--start", `"$start"`}
 	for _, f := range s.Flags {
 		run = append(run, Quote(f))
 	}
@@ -232,7 +237,6 @@ func (s *Script) launch(w *writer) {
 		"fi")
 	if s.mayHang() {
 		w.block("With several parts, srun was seen to hang after all ranks had ended (22.05). The run writes its summary last; half a minute after that, srun is killed.",
-			`summed() { [ -n "$(find "$out/summary.json" -newermt "@$started" 2>/dev/null)" ]; }`,
 			"(",
 			`	until summed || ! kill -0 "$launcher"; do sleep 5; done`,
 			"	sleep 30",
@@ -314,6 +318,16 @@ func (s *Script) end(w *writer) {
 	if s.Array != nil { // the job number of the last task is also that of the whole array
 		id = `"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"`
 	}
+	w.block("The run's own word counts for more than how its processes ended after that.",
+		`if [ "$code" -ne 0 ] && summed; then`,
+		`	if finished && whole; then`,
+		`		echo "WARNING: the launcher left with $code after the run had finished" >&2`,
+		"		code=0",
+		"	fi",
+		`	if [ "$code" -ne 1 ] && whole && grep -qs '"finished": "stopped by ' "$out/summary.json"; then code=75; fi`,
+		`	if grep -qs '"finished": "target .* not reached"' "$out/summary.json"; then code=5; fi`,
+		`	if [ "$code" -gt 5 ] && [ "$code" -ne 75 ] && ! grep -qs '"finished": "\(ok\|stopped by \)' "$out/summary.json"; then code=1; fi`,
+		"fi")
 	w.block("75: stopped early with a checkpoint. The job keeps its number and goes back to the queue, which ends this script.",
 		`if [ "$code" -eq 75 ]; then`,
 		`	echo "$out will resume after a requeue"`,
@@ -327,7 +341,7 @@ func (s *Script) end(w *writer) {
 		"	scontrol requeue "+id+" && exit 0",
 		"fi")
 	w.block("After a node failure a launcher was seen to exit with 0 although the run had not finished.",
-		`if [ "$code" -eq 0 ] && ! finished; then`,
+		`if [ "$code" -eq 0 ] && ! { summed && finished && whole; }; then`,
 		`	echo "the launcher left with 0, but $out/summary.json does not say that the run finished" >&2`,
 		"	code=1",
 		"fi")

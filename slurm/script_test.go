@@ -131,8 +131,8 @@ func TestALauncherThatHangsIsKilled(t *testing.T) {
 		{"takes its time", "sleep 1\n" + writesSummary, 0, "srun "},
 		{"fails late", "sleep 1; exit 7", 7, "srun "},
 		{"killed", "kill -KILL $$", 137, "srun "},
-		{"hangs when it was stopped", "sleep 1.1; mkdir -p run; echo '  \"finished\": \"stopped by SIGUSR1\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 0, "scontrol requeue 12"},
-		{"hangs when it missed its target", "sleep 1.1; mkdir -p run; echo '  \"finished\": \"target 0.9 not reached\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 5, "srun "},
+		{"hangs when it was stopped", "sleep 1.1; mkdir -p run; echo '  \"start\": \"12.0\", \"finished\": \"stopped by SIGUSR1\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 0, "scontrol requeue 12"},
+		{"hangs when it missed its target", "sleep 1.1; mkdir -p run; echo '  \"start\": \"12.0\", \"finished\": \"target 0.9 not reached\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 5, "srun "},
 		{"keeps running beside an old summary", "mkdir -p run; echo '  \"finished\": \"ok\",' >run/summary.json; touch -d '1 hour ago' run/summary.json; sleep 2; exit 7", 7, "srun "},
 	} {
 		s := testScript()
@@ -143,7 +143,7 @@ func TestALauncherThatHangsIsKilled(t *testing.T) {
 	}
 }
 
-const writesSummary = `mkdir -p run; echo '  "finished": "ok",' >run/summary.json` + "\n"
+const writesSummary = `mkdir -p run; printf '  "start": "12.0",\n  "finished": "ok",\n' >run/summary.json` + "\n"
 
 func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -156,6 +156,9 @@ func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 	}{
 		{"done", writesSummary, 0, []string{"srun --mpi=pmix --kill-on-bad-exit=1 fluentps run a b.yaml --out run --resume auto"}},
 		{"failed", "exit 7", 7, nil},
+		{"killed after its end", writesSummary + "exit 137", 0, []string{"WARNING: the launcher left with 137 after the run had finished"}},
+		{"killed beside the end of another start", "mkdir -p run; printf '  \"start\": \"11.0\",\n  \"finished\": \"ok\",\n' >run/summary.json\nexit 137", 137, nil},
+		{"its checkpoint is not whole", "mkdir -p run; printf '  \"start\": \"12.0\",\n  \"finished\": \"ok\",\n  \"checkpoint\": \"checkpoints/1\",\n' >run/summary.json\nexit 137", 137, nil},
 		{"a zero that is none", "exit 0", 1, []string{"does not say that the run finished"}},
 		{"stopped early", "exit 75", 0, []string{"will resume after a requeue", "scontrol requeue 12"}},
 		{"killed further than it was", "mkdir -p run/checkpoints/000000000001\nexit 137", 0, []string{"run failed with code 137, and will resume", "scontrol requeue 12"}},
@@ -195,7 +198,7 @@ func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 func TestScriptWithRestartsStartsTheProgramAroundTheLauncher(t *testing.T) {
 	s := testScript()
 	s.Restarts, s.Flags = 2, []string{"--set", "seed=1"}
-	want := `fluentps run "$config" --out "$out" --resume auto --set seed=1 --restarts 2 -- srun --mpi=pmix --kill-on-bad-exit=1 &` + "\n"
+	want := `fluentps run "$config" --out "$out" --resume auto --start "$start" --set seed=1 --restarts 2 -- srun --mpi=pmix --kill-on-bad-exit=1 &` + "\n"
 	if got := s.Text(); !strings.Contains(got, want) {
 		t.Errorf("lacks %q:\n%s", want, got)
 	}
