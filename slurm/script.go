@@ -209,7 +209,7 @@ func (s *Script) launch(w *writer) {
 	w.raw("")
 	w.block("Files newer than this show whether this start of the job makes progress.", "started=$(date +%s)")
 	w.block("The run writes this token into its files: what another start has left there is no evidence of this one.",
-		`start="$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}"`)
+		`start="${SLURM_JOB_ID:-$$}.${SLURM_RESTART_COUNT:-0}"`)
 	w.block("The summary of this start, and whether the checkpoint in it is whole, if it names one.",
 		`summed() { grep -qs "\"start\": \"$start[.\"]" "$out/summary.json"; }`,
 		`whole() { local at; at=$(sed -n 's/^  "checkpoint": "\(.*\)",$/\1/p' "$out/summary.json"); [ -z "$at" ] || [ -s "$out/$at/manifest.json" ]; }`)
