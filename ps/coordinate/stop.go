@@ -62,7 +62,7 @@ func (l *Lead) nameOrigin(reports []report) {
 	if _, pull := l.station.Config.Payload.Encoded(); f.Place == origin.Parameters && f.Caused && f.Server == origin.Nobody && pull {
 		f.Place, f.Pull = origin.Payload, true
 	}
-	l.end.diverged, l.end.reason = true, origin.Explain(&f, l.station.Config, workload.Largest(l.station.Set.Train))
+	l.end.diverged, l.end.reason = true, origin.Explain(&f, l.station.Config, l.station.Set.Largest())
 }
 
 // besideConstant adds the loss of a constant prediction to the summary of a run that was not cut short, and says whether that of the run is

@@ -139,6 +139,9 @@ func dataHint(c *configs.Config) string {
 	case "ratings":
 		return "scale the values of data.path"
 	}
+	if c.Data.Path == "" {
+		return fmt.Sprintf("run it again on another host: data.set %s makes no such values, so memory is damaged", c.Data.Set)
+	}
 	return fmt.Sprintf("look at the values of data.path; data.set %s reads them as they are", c.Data.Set)
 }
 

@@ -154,3 +154,19 @@ func OfFault(f *optim.Fault) Finding {
 	}
 	return g
 }
+
+// Pusher is who has computed a push, and in which iteration.
+type Pusher struct {
+	Worker int32
+	Iter   int64
+}
+
+// OfCommit is what the optimizer of a server has found when it made a version. pushers are those of the pushes folded since the commit before.
+func OfCommit(f *optim.Fault, pushers []Pusher, server int32, version int64) Finding {
+	g := OfFault(f)
+	g.Worker, g.Server, g.Iter = Nobody, server, version
+	if g.Place == Gradient {
+		g.Worker, g.Iter = pushers[f.Push].Worker, pushers[f.Push].Iter
+	}
+	return g
+}

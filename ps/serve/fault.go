@@ -5,12 +5,6 @@ import (
 	"fluentps/ps/origin"
 )
 
-// pusher is who has computed a push, and in which iteration.
-type pusher struct {
-	worker int32
-	iter   int64
-}
-
 // lookAtFault notes the first value of a shard that was not finite, and tells rank 0. version is the one that the shard has made.
 func (s *Side) lookAtFault(st *store, version int64) {
 	fault := st.math.Fault()
@@ -19,12 +13,9 @@ func (s *Side) lookAtFault(st *store, version int64) {
 	}
 	st.faulty = true
 	r := s.station
-	f := origin.OfFault(fault)
+	f := origin.OfCommit(fault, st.pushers, int32(r.Roles.Server(r.Me)), version)
 	f.Param, f.Elem, f.Layer = r.Plan.ElementAt(st.sh.Lo + fault.At)
-	f.Worker, f.Server, f.Iter, f.At = origin.Nobody, int32(r.Roles.Server(r.Me)), version, r.Transport.Now()
-	if f.Place == origin.Gradient {
-		f.Worker, f.Iter = st.pushers[fault.Push].worker, st.pushers[fault.Push].iter
-	}
+	f.At = r.Transport.Now()
 	if s.found.Note(f) {
 		r.Log.Warn("a value is not finite", "place", f.Place, "tensor", f.Param, "element", f.Elem, "version", version, "value", f.Value)
 		h := wire.StopAsked{Rank: int32(r.Me), Diverged: true}.Header()

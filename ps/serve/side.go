@@ -90,9 +90,9 @@ type store struct {
 	keyedPulls   []keyedPull // by worker: its pull; nil: pulls have no keys
 	norms        bool        // the scheme asks for the norms of each push
 	snapshots    map[int64]*comm.Buf
-	seenVersions []int64  // of the pushes folded since the last commit: the version that each was computed on
-	pushers      []pusher // of the same pushes
-	faulty       bool     // a value of the shard was not finite
+	seenVersions []int64         // of the pushes folded since the last commit: the version that each was computed on
+	pushers      []origin.Pusher // of the same pushes
+	faulty       bool            // a value of the shard was not finite
 	stale        metrics.Hist
 	lead         metrics.Hist
 }
@@ -283,7 +283,7 @@ func (s *Side) fold(e *core.Effect) {
 		}
 		st.math.Fold(e.Into.Sums(), from.push, e.Scale, e.Weight)
 		st.seenVersions = append(st.seenVersions, e.Msg.Version)
-		st.pushers = append(st.pushers, pusher{e.Msg.Worker, e.Msg.Iter})
+		st.pushers = append(st.pushers, origin.Pusher{Worker: e.Msg.Worker, Iter: e.Msg.Iter})
 		s.o.Timeline.Fold(e)
 		if e.Shard == 0 {
 			s.o.Observer.Folded(e.Msg)

@@ -9,6 +9,7 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
+	"fluentps/ps/origin"
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 	"fluentps/ps/work/tasks"
@@ -71,6 +72,9 @@ type store struct {
 	bufs  [][]float32 // versions
 	slots [][]float32 // staged pushes
 	math  *optim.Store
+
+	pushers []origin.Pusher // of the pushes folded since the last commit
+	found   *origin.Finding // the first value that was not finite; nil: all were
 }
 
 func newFloats(s *simulation) (*floats, error) {
@@ -254,6 +258,7 @@ func (f *floats) obey(e *core.Effect) {
 			return
 		}
 		st.math.Fold(e.Into.Sums(), st.slots[e.Slot], e.Scale, e.Weight)
+		st.pushers = append(st.pushers, origin.Pusher{Worker: e.Msg.Worker, Iter: e.Msg.Iter})
 		if e.Shard == 0 {
 			f.view.folded(e.Msg)
 		}
@@ -262,6 +267,7 @@ func (f *floats) obey(e *core.Effect) {
 	case core.Commit:
 		st.math.After(float64(e.Before) / float64(f.s.cfg.Batch(len(f.s.workers))))
 		st.math.Commit(st.vector(st.bufs, e.Dst), st.bufs[e.Src], e.Clock, e.Scale, e.Weight)
+		f.lookAtFault(st, e.Iter)
 		if e.Shard == 0 {
 			f.view.rate = st.math.Shown(e.Clock)
 		}

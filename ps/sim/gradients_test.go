@@ -401,6 +401,17 @@ func TestDivergenceEndsTheRun(t *testing.T) {
 	}
 }
 
+// A simulated run names the server and the version that had the first value that was not finite, as a run does: not what a worker saw later.
+func TestDivergenceNamesTheVersion(t *testing.T) {
+	// Each version multiplies parameters by 1 - 0.25*1e4: from 0.1 they pass the largest float32 in the 12th or 13th.
+	s := runReal(t, realOptions(t, "train.optimizer={name: sgd, lr: 1, weight_decay: 1e4}", "train.stop={epochs: 1000}", `sync=[{match: "*", scheme: asp}]`)).Summary
+	for _, want := range []string{"arose in the optimizer: ", "in the step on server 0 to version 13 ", "lower train.optimizer.weight_decay (now 10000)"} {
+		if !strings.Contains(s.Finished, want) {
+			t.Errorf("finished %q; want %q in it", s.Finished, want)
+		}
+	}
+}
+
 func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
 	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, fold: rank", "softsync, q: 3", "asp, push: delta", "dynsgd, versions: multi", "ssp, push: delta, cache: true", "essp", "essp, staleness: 0", "rennala, pushes: 5", "ringleader", "quorum"} {
 		o := realOptions(t, `sync=[{match: "*", scheme: `+rule+`}]`, "cluster.servers=2", "evaluate.every_epochs=0")

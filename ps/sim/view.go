@@ -75,25 +75,35 @@ func (v *evaluator) folded(m wire.Header) {
 	}
 }
 
-// origin says where the first value that is not finite arose: in a store that has found one, or in the loss itself.
+// origin says where the first value that is not finite arose: in the store that has found one first, or in the loss itself.
 func (v *evaluator) origin(m *wire.Header) string {
 	s := v.f.s
-	data := workload.Largest(v.f.set.Train)
+	data := v.f.set.Largest()
 	f := origin.Finding{Place: origin.Loss, Worker: m.Worker, Server: origin.Nobody, Iter: m.Iter, Value: origin.Text(m.Loss), Batch: data}
 	if origin.Huge(data, 0) {
 		f.Place = origin.Data
 	}
+	var found []origin.Finding
 	for id := range v.f.stores {
-		fault := v.f.stores[id].math.Fault()
-		if fault == nil {
-			continue
+		if of := v.f.stores[id].found; of != nil {
+			found = append(found, *of)
 		}
-		f = origin.OfFault(fault)
-		f.Param, f.Elem, f.Layer = s.plan.ElementAt(s.plan.Shards[id].Lo + fault.At)
-		f.Worker, f.Server, f.Iter = m.Worker, s.plan.Shards[id].Server, m.Iter
-		break
+	}
+	if first, any := origin.First(found); any {
+		f = first
 	}
 	return origin.Explain(&f, s.cfg, data)
+}
+
+// lookAtFault keeps the first value of a shard that was not finite. version is the one that the shard has made.
+func (f *floats) lookAtFault(st *store, version int64) {
+	if fault := st.math.Fault(); fault != nil && st.found == nil {
+		of := origin.OfCommit(fault, st.pushers, st.sh.Server, version)
+		of.Param, of.Elem, of.Layer = f.s.plan.ElementAt(st.sh.Lo + fault.At)
+		of.At = time.Duration(f.s.now)
+		st.found = &of
+	}
+	st.pushers = st.pushers[:0]
 }
 
 // stop ends the run for a reason that the nodes cannot see.

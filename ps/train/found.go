@@ -46,7 +46,7 @@ func (w *Side) lookAtLoss(loss float64, iter int64, b *workload.Batch) {
 	}
 	x := b.Numbers()
 	params, last := w.read()
-	f := origin.Finding{Place: origin.Loss, Iter: iter, Value: origin.Text(loss), Batch: origin.Number(optim.TopFinite(x)), Params: origin.Number(optim.TopFinite(params))}
+	f := origin.Finding{Place: origin.Loss, Iter: iter, Value: origin.Text(loss), Batch: b.Largest(), Params: origin.Number(optim.TopFinite(params))}
 	if at := optim.NotFinite(x); at >= 0 {
 		f.Place, f.Param, f.Elem, f.Value = origin.Data, b.Place(at), at, origin.Text(float64(x[at]))
 	} else if at := optim.NotFinite(params); at >= 0 {
@@ -122,11 +122,11 @@ func (w *Side) lookAtStep(fault *optim.Fault, iter int64) {
 	f := origin.OfFault(fault)
 	f.Param, f.Elem, f.Layer = w.station.Plan.ElementAt(fault.At)
 	f.Iter, f.Inner = iter, true
-	f.Batch = origin.Number(optim.TopFinite(w.feed.batch.Numbers()))
+	f.Batch = w.feed.batch.Largest()
 	w.found(f, false)
 }
 
-// lookAtPush looks at a piece that was encoded.
+// lookAtPush looks at a piece that was encoded. The batch may be the next one by now, and another goroutine may fill it.
 func (w *Side) lookAtPush(p *shard.Piece, grads []float32, codec payload.Codec, encoded []byte) {
 	top := optim.Top(grads)
 	at := payload.Infinite(codec, encoded, top)
@@ -142,7 +142,6 @@ func (w *Side) lookAtPush(p *shard.Piece, grads []float32, codec payload.Codec, 
 	}
 	f.Param, f.Elem, f.Layer = w.station.Plan.ElementAt(p.Lo + at)
 	f.Gradient = origin.Number(optim.TopFinite(grads))
-	f.Batch = origin.Number(optim.TopFinite(w.feed.batch.Numbers()))
 	w.found(f, true)
 }
 

@@ -195,3 +195,22 @@ func BenchmarkReadText(b *testing.B) {
 		})
 	}
 }
+
+// What is blamed as a large value is one of the data: the row and the column of a rating are none, however large.
+func TestPlacesOfRatingsAreNoValues(t *testing.T) {
+	path := filepath.Join(write(t, map[string]string{"a": "2000000,3,4\n2000001,5000000,-7\n"}), "a")
+	set, err := Load(DataSpec{Set: "ratings", Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBatch("matrix_factorization", set.Samples(), 2)
+	b.Take(set.Train, []int32{0, 1})
+	part := b.Part(0, 1)
+	if all, of, first := set.Largest(), b.Largest(), part.Largest(); all != 7 || of != 7 || first != 4 {
+		t.Errorf("the largest value is %v, of a batch %v, of its first sample %v; want 7, 7, 4", all, of, first)
+	}
+	path = filepath.Join(write(t, map[string]string{"a": "5,-2000000,1\n6,3,0\n"}), "a")
+	if set, err = Load(DataSpec{Set: "csv", Path: path}); err != nil || set.Largest() != 2000000 {
+		t.Errorf("of csv each feature is a value: %v, %v", set.Largest(), err)
+	}
+}

@@ -13,6 +13,7 @@ type Batch struct {
 	N, Cols int
 
 	form  form
+	every int       // of so many values of X the last is one of the data; those before it are the row and the column of a rating
 	taken int       // how many times Take has filled it
 	row   []float32 // Cols values, scratch for making a dense row sparse
 }
@@ -34,7 +35,7 @@ type Entries struct {
 
 // NewBatch makes a batch for up to most samples such as from, for the model of that name.
 func NewBatch(model string, from Samples, most int) Batch {
-	b := Batch{Cols: from.Cols, Y: make([]int32, most), form: modelOf(model).form}
+	b := Batch{Cols: from.Cols, Y: make([]int32, most), form: modelOf(model).form, every: from.Matrix.every()}
 	if b.form == denseRows {
 		b.X = make([]float32, most*from.Cols)
 	}
@@ -69,6 +70,9 @@ func (b *Batch) Numbers() []float32 {
 	return b.X
 }
 
+// Largest is the largest finite magnitude of the data in the samples.
+func (b *Batch) Largest() float64 { return largest(b.Numbers(), b.every) }
+
 // Place names one of Numbers.
 func (b *Batch) Place(at int) string {
 	if b.form == sparseRows {
@@ -79,7 +83,7 @@ func (b *Batch) Place(at int) string {
 
 // Part returns samples lo to hi-1. They share the memory of b.
 func (b *Batch) Part(lo, hi int) Batch {
-	p := Batch{Y: b.Y[lo:hi], N: hi - lo, Cols: b.Cols, form: b.form}
+	p := Batch{Y: b.Y[lo:hi], N: hi - lo, Cols: b.Cols, form: b.form, every: b.every}
 	if b.form == sparseRows {
 		p.Entries = Entries{b.Entries.Start[lo : hi+1], b.Entries.Index, b.Entries.Value}
 	} else {

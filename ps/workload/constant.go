@@ -35,18 +35,33 @@ func ConstantLoss(t Table, classes int) float64 {
 	return entropy
 }
 
-// Largest is the largest finite magnitude in rows at equal distances.
-func Largest(t Table) (top float64) {
+// Largest is the largest finite magnitude of the data in training rows at equal distances.
+func (s *Set) Largest() (top float64) {
 	const values = 1 << 20
+	t := s.Train
 	n := min(t.Rows(), max(1, values/t.Cols()))
 	x, y, row := make([]float32, t.Cols()), make([]int32, 1), make([]int32, 1)
 	for i := range n {
 		row[0] = int32(int64(i) * int64(t.Rows()) / int64(n))
 		t.Fill(x, y, row)
-		for _, v := range x {
-			if m := math.Abs(float64(v)); m > top && !math.IsInf(m, 0) {
-				top = m
-			}
+		top = max(top, largest(x, s.Matrix.every()))
+	}
+	return top
+}
+
+// every says which values of rows are data: of so many the last. The row and the column of a rating are places, and may be large.
+func (m Matrix) every() int {
+	if m.Rows > 0 {
+		return ratingCols
+	}
+	return 1
+}
+
+// largest is the largest finite magnitude in the last of every so many values.
+func largest(x []float32, every int) (top float64) {
+	for at := every - 1; at < len(x); at += every {
+		if m := math.Abs(float64(x[at])); m > top && !math.IsInf(m, 0) {
+			top = m
 		}
 	}
 	return top
