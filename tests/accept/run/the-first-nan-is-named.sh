@@ -61,12 +61,14 @@ for how in local mpi; do
 		named $how "arose in the pending sum: fc1.weight[" "raise data.scale (now 1)" "$(data large)" "$p"
 		named $how "arose in the optimizer: fc1.weight[" "lower train.optimizer.lr (now 1e+10)" "$(data wide)" "train.optimizer.lr=1e10" "$p"
 	done
+	named $how "arose in the pending sum: fc1.weight[" "raise data.scale (now 1)" "$(data large)" "cluster={servers: 2, placement: colocate}"
+	named $how "arose in the optimizer: fc1.weight[" "lower train.optimizer.lr (now 1e+10)" "$(data wide)" "train.optimizer.lr=1e10" "cluster={servers: 2, placement: colocate}"
 	named $how "arose in the payload: fc1.weight[" "set payload.pull to float32 (now float16)" "$(data thousands)" "payload={pull: float16}" "train.optimizer.lr=100"
 	named $how "arose from the data: the batch of worker " "scale the values of data.path" "data={set: ratings, path: $TMP/ratings.csv, test: $TMP/ratings.csv, center: false}" "model={name: matrix_factorization}"
 	named $how "arose in the optimizer: fc1.weight[" "lower train.optimizer.lr (now 1e+10)" "$(data wide)" "train.optimizer.lr=1e10" "local={policy: averaging, steps: 3}"
 	named $how "arose in the optimizer: fc1.weight[" "lower train.optimizer.lr (now 1e+10)" "$(data wide)" "train.optimizer.lr=1e10" "sync=[{match: '*', scheme: asp}]"
 done
-figure "$cases runs name the place and the key (of $cases)"
+figure "$cases runs name the place and the key (of $cases), also where ranks are servers and workers"
 
 code=0
 "$FLUENTPS" run --local 6 "$TMP/base.yaml" --set "train.optimizer={name: sgd, lr: 1e30, l1: 9e29}" --set train.stop.updates=1 --set "data={set: generated, classes: 4}" --require --out "$TMP/worse" >"$TMP/log" 2>&1 || code=$?
@@ -75,4 +77,4 @@ grep -q "WARNING: the test loss at the end" "$TMP/log" || fail "no warning of a 
 figure "a loss of $(get "$TMP/worse/summary.json" test_loss) beside $(get "$TMP/worse/summary.json" constant_loss) of a constant prediction: code $code with --require (5)"
 
 go test -vet=off -count=1 -run 'TestTheFirstNaNIsNamed|TestALossFarAboveThatOfAConstantIsSaid' ./ps/runtime >"$TMP/log" 2>&1 || { tail -n 40 "$TMP/log" >&2; fail "memory damaged in one of the seven places is not named"; }
-figure "memory damaged in each of the seven places is named under every payload, shared, apart, colocated and with local steps"
+figure "memory damaged in each of the seven places is named under every payload, shared, apart and with local steps"
