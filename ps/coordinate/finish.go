@@ -131,15 +131,17 @@ func (r *Run) Finish() (Result, error) {
 }
 
 // measureClock measures the rank's clock for the last time. It takes what the clock has gained on rank 0's off the starts of the rank's
-// iterations, as if it went evenly. bound is the error that is left: that of the worse of the two measurements.
+// iterations, as if it went evenly. bound is the error that is left: that of the worse of the two measurements, and
+// what the clock gained while the last one was made, for it is not known when in that time.
 func (r *Run) measureClock() (drift, bound time.Duration, err error) {
-	first := clockError(r.station.Transport)
+	first, before := clockError(r.station.Transport), r.station.Transport.Now()
 	if drift, err = r.station.Transport.SyncClock(); err != nil {
 		return 0, 0, err
 	}
-	bound = max(first, clockError(r.station.Transport))
+	now := r.station.Transport.Now()
+	bound = max(first, clockError(r.station.Transport)) + time.Duration(float64(drift.Abs())*float64(now-before)/float64(now))
 	if r.Worker != nil && drift != 0 {
-		clock := timeline.Clock{Drift: drift, Measured: r.station.Transport.Now()}
+		clock := timeline.Clock{Drift: drift, Measured: now}
 		since := r.station.Began - r.station.Before
 		r.Worker.Records().Correct(func(start time.Duration) time.Duration { return clock.At(start+since) - since })
 	}

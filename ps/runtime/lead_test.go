@@ -108,9 +108,9 @@ func TestTheLeadInTheRecordsIsWhatTheGateKept(t *testing.T) {
 		c := load(t, set...)
 		ts := inproc.New(workers+servers, inproc.Options{})
 		clocks := drawClocks(r, len(ts))
-		ts = faulty.WithClocks(ts, seed, clocks...)
 		late := r.IntN(len(ts))
-		ts[late] = lateStart{ts[late], time.Duration(r.IntN(20)) * time.Millisecond}
+		ts[late] = lateStart{ts[late], time.Duration(r.IntN(20)) * time.Millisecond} // below the clock, whose error it would hide
+		ts = faulty.WithClocks(ts, seed, clocks...)
 		results, errs := runOver(t, ts, c, func(o *Options) { o.Iterations = true })
 		if err := errors.Join(errs...); err != nil {
 			t.Fatalf("run %d: %v\n%v", seed, err, set)
