@@ -313,7 +313,7 @@ func (l *Lead) halt(reason string) {
 		return
 	}
 	if l.r.TrainEnd > 0 || l.r.stopping() {
-		reason = "trained to the end, but evaluation was " + reason
+		reason += metrics.Unevaluated
 	}
 	l.end.reason = reason
 	l.r.Halted.Store(true)

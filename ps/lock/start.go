@@ -45,8 +45,3 @@ func IsEarlier(start, than string) bool {
 		return i - j
 	}) < 0
 }
-
-// IsOf says whether a start is the one that a caller has made, or one that a supervisor has made for that.
-func IsOf(start, made string) bool {
-	return made != "" && (start == made || strings.HasPrefix(start, made+"."))
-}

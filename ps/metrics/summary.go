@@ -37,12 +37,14 @@ func (f *Float) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(f))
 }
 
-// FinishedOK is Summary.Finished of a run that completed. That of a run that was stopped begins with FinishedStopped; behind that
-// stands OutputClosed if nobody read its output any more.
+// FinishedOK is Summary.Finished of a run that completed. That of a run that was stopped begins with FinishedStopped, whenever that
+// was, because supervisors and job scripts look for it; behind that stands OutputClosed if nobody read its output any more.
+// Unevaluated ends it if only the evaluation after training was cut short.
 const (
 	FinishedOK      = "ok"
 	FinishedStopped = "stopped by "
 	OutputClosed    = "a closed output"
+	Unevaluated     = "; it has trained to the end, but the evaluation is not complete"
 )
 
 // Roles are the keys of Summary.PerRole.

@@ -9,6 +9,7 @@ import (
 
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/durable"
+	"fluentps/ps/metrics"
 )
 
 // row is a combination of the table in FAULTS.md, with what each way to start a run makes of it.
@@ -48,7 +49,8 @@ func table(t *testing.T) (rows []row) {
 
 // finishedBy is Summary.Finished for a word of the table.
 var finishedBy = map[string]string{
-	"failed": "diverged: x", "target missed": "target 0.9 not reached", "stopped": "stopped by a signal to rank 1",
+	"stopped in evaluation": metrics.FinishedStopped + "SIGUSR1" + metrics.Unevaluated,
+	"failed":                "diverged: x", "target missed": "target 0.9 not reached", "stopped": "stopped by a signal to rank 1",
 	"closed output": "stopped by a closed output, which nobody reads any more", "ok": "ok", "another start's": "ok",
 }
 
