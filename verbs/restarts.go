@@ -131,6 +131,9 @@ func chooseFolder(c *cli.Context, o *supervise.Options, name string) error {
 			return err
 		}
 	}
+	if out != "" { // the supervisor watches it from before the first start; what is wrong with it the run says
+		_ = os.MkdirAll(out, 0o777)
+	}
 	o.First = append(o.First, "--out="+o.Dir)
 	return nil
 }

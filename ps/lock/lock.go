@@ -11,7 +11,8 @@
 //   - otherwise when the counter has not moved for Silence.
 //
 // An owner that was taken for dead but lives, for instance after a SIGSTOP or because its launcher was killed, finds that out
-// at its next beat or before it writes a file, and so does each other rank of its start (Follow).
+// at its next beat or before it writes a file, and so does each other rank of its start (Follow). So do the ranks of a run whose
+// folder was renamed, removed or replaced: nobody would look for what they write where they write it.
 package lock
 
 import (
@@ -100,25 +101,50 @@ func (e *HeldError) Error() string {
 		e.Dir, &e.Owner, way)
 }
 
-// LostError reports that another run has taken over the folder from a run whose counter stood still.
+// LostError reports that another run has taken over the folder from a run whose counter stood still, or that the folder does not
+// lie any more where the run opened it.
 type LostError struct {
-	Dir   string
-	Owner Owner // the new owner; zero if the file is missing
+	Dir      string
+	Owner    Owner             // the new owner; zero if the file is missing
+	Exchange *durable.Exchange // nil: the folder lies where it was
 }
 
 func (e *LostError) Error() string {
-	by := "was removed"
-	if e.Owner.Token != "" {
-		by = "is now that of " + e.Owner.String()
+	if e.Exchange != nil {
+		return "run folder: " + exchangeText(e.Exchange)
+	}
+	if e.Owner.Token == "" {
+		return fmt.Sprintf("run folder: the lock %s was removed, alone or with other files of the folder; this run ends, and no longer writes the folder",
+			e.Dir+"/"+Name)
 	}
 	return fmt.Sprintf(
-		"run folder: the lock %s %s; this run, which gave no sign of life for %s or was started again meanwhile, no longer writes the folder",
-		e.Dir+"/"+Name, by, Silence)
+		"run folder: the lock %s is now that of %s; this run, which gave no sign of life for %s or was started again meanwhile, no longer writes the folder",
+		e.Dir+"/"+Name, &e.Owner, Silence)
+}
+
+// exchangeText says what became of a folder, and what the user can do.
+func exchangeText(x *durable.Exchange) string {
+	name := "nothing has its name now"
+	if x.Now != "" {
+		name = x.Now + " has its name now"
+	}
+	switch {
+	case x.Moved != "":
+		to := foreign.Word(x.Moved)
+		return fmt.Sprintf("%s was renamed to %s while the run wrote it, and %s; this run ends, and changes neither of them any more; continue from its newest checkpoint with --resume %s",
+			x.Path, to, name, to)
+	case x.Removed:
+		return fmt.Sprintf("%s was removed while the run wrote it, and %s; this run ends, and writes nothing under that name any more; if the folder was moved to another file system, continue with --resume and its new path, else start the run again",
+			x.Path, name)
+	}
+	return fmt.Sprintf("%s was exchanged while the run wrote it, and %s; this run ends, and writes nothing under that name any more; look for the folder, and continue with --resume and its new path",
+		x.Path, name)
 }
 
 // Lock is held until Release.
 type Lock struct {
 	in        *durable.Folder
+	place     *durable.Place
 	mine      Owner
 	f         *os.File
 	counterAt int64 // offset of the counter in the file
@@ -132,7 +158,7 @@ type Lock struct {
 // that process lives; if so, it returns a *HeldError. It calls lost at most once, from another goroutine, when this
 // process does not hold the lock any more.
 func Take(in *durable.Folder, me Owner, report func(string), lost func(error)) (*Lock, error) {
-	l := &Lock{in: in, mine: me, stop: make(chan struct{})}
+	l := &Lock{in: in, place: in.Place(), mine: me, stop: make(chan struct{})}
 	dir := in.Path("")
 	l.mine.PID, l.mine.Machine, l.mine.Started, l.mine.Token = os.Getpid(), machine(), processStart(os.Getpid()), rand.Text()
 	var seen record
@@ -252,9 +278,12 @@ func (l *Lock) heartbeat(lost func(error)) {
 	}
 }
 
-// Check returns a *LostError if this process does not hold the lock any more. Call it before an action that cannot be
-// undone.
+// Check returns a *LostError if this process does not hold the lock any more, or if the folder does not lie where it was. Call it
+// before an action that cannot be undone.
 func (l *Lock) Check() error {
+	if x := exchanged(l.place); x != nil {
+		return &LostError{Dir: l.in.Path(""), Exchange: x}
+	}
 	for polls := 1; ; polls++ {
 		now, err := l.read(Name)
 		switch {
@@ -265,7 +294,7 @@ func (l *Lock) Check() error {
 		case err != nil && !errors.Is(err, fs.ErrNotExist): // the lock may still be ours
 			return nil
 		case polls >= pollsMissingMax:
-			return &LostError{Dir: l.in.Path("")}
+			return &LostError{Dir: l.in.Path(""), Exchange: l.place.Exchanged()}
 		}
 		time.Sleep(pollEvery)
 	}

@@ -2,7 +2,11 @@ package lock
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fluentps/ps/durable"
@@ -74,4 +78,64 @@ func TestTheNextStartOfASeriesTakesTheFolder(t *testing.T) {
 	if err := errors.Join(first.Release(), second.Release()); err != nil {
 		t.Error(err)
 	}
+}
+
+// Whoever has a run folder open learns that another folder has its name: rank 0, each other rank, and a supervisor.
+func TestEveryOwnerOfAFolderLearnsThatItWasExchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "run")
+		away := dir + "-away"
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		lost := make(chan error, 4)
+		tell := func(err error) { lost <- err }
+		first, err := Take(durable.Below(dir), Owner{Start: "s.1"}, func(string) {}, tell)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rank := Follow(durable.Below(dir), "s.1", Beat, tell)
+		super := Watch(dir)
+		defer super.Close()
+		checks := map[string]func() error{"rank 0": first.Check, "another rank": rank.Check, "a supervisor": super.Check}
+		for who, check := range checks {
+			if err := check(); err != nil {
+				t.Errorf("%s: %v", who, err)
+			}
+		}
+		// One that is put back at once is not lost.
+		if err := os.Rename(dir, away); err != nil {
+			t.Fatal(err)
+		}
+		back := time.AfterFunc(pollEvery+pollEvery/2, func() { _ = os.Rename(away, dir) })
+		defer back.Stop()
+		if err := first.Check(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(pollEvery)
+		if err := errors.Join(os.Rename(dir, away), os.Mkdir(dir, 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		for who, check := range checks {
+			err := check()
+			var known *LostError
+			if !errors.As(err, &known) || !strings.Contains(err.Error(), dir+" was renamed to "+away+" ") ||
+				!strings.Contains(err.Error(), "another folder has its name now") || !strings.HasSuffix(err.Error(), "--resume "+away) {
+				t.Errorf("%s: %v", who, err)
+			}
+		}
+		time.Sleep(3 * Beat)
+		synctest.Wait()
+		if len(lost) != 2 { // rank 0's heartbeat, and once the other rank
+			t.Errorf("told %d times, want 2", len(lost))
+		}
+		rank.Close()
+		release(t, first)
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("the other folder has %v, %v", left, err)
+		}
+		if left, err := os.ReadDir(away); err != nil || len(left) > 0 {
+			t.Errorf("the lock stays: %v, %v", left, err)
+		}
+	})
 }

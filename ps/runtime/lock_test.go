@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/lock"
@@ -98,6 +99,84 @@ func TestARunThatHasLostItsFolderWritesNoCheckpoint(t *testing.T) {
 			}
 			if text, _ := os.ReadFile(path); string(text) != other {
 				t.Errorf("the other's lock is %q", text)
+			}
+		})
+	}
+}
+
+// A run whose folder is renamed, replaced or removed ends, with one code on all ranks. It says what has become of the folder and changes
+// nothing of what has the name; the checkpoints that it had written are whole, and training continues from them where they are.
+func TestARunWhoseFolderIsExchangedEndsAndSaysSo(t *testing.T) {
+	for name, c := range map[string]struct {
+		exchange func(dir, away string) error
+		said     string // with %s for the two paths
+	}{
+		"renamed": {os.Rename, "%s was renamed to %s while the run wrote it, and nothing has its name now"},
+		"replaced": {func(dir, away string) error {
+			foreign := dir + "-foreign"
+			return errors.Join(os.MkdirAll(filepath.Join(foreign, checkpoint.Folder), 0o777), os.WriteFile(filepath.Join(foreign, metrics.SummaryName), []byte("mine"), 0o666),
+				os.Rename(dir, away), os.Rename(foreign, dir))
+		}, "%s was renamed to %s while the run wrote it, and another folder has its name now"},
+		// a file is there again sooner than the folder is empty, so the lock may be all that is seen to be gone
+		"removed": {func(dir, _ string) error { return os.RemoveAll(dir) }, "was removed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			dir, away := filepath.Join(root, "out"), filepath.Join(root, "away")
+			exchanged := make(chan error, 1)
+			_, errs := runPart(t, load(t, "train.stop={time: 10h}", "checkpoint={every_updates: 5, keep: 3}"), 6, dir, "", meanwhile(func() {
+				go func() {
+					for end := time.Now().Add(waitMax); time.Now().Before(end); time.Sleep(time.Millisecond) {
+						if all, _ := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); len(all) > 0 {
+							exchanged <- c.exchange(dir, away)
+							return
+						}
+					}
+					exchanged <- errors.New("no checkpoint was written")
+				}()
+			}))
+			if err := <-exchanged; err != nil && name != "removed" {
+				t.Fatal(err)
+			}
+			said := strings.Replace(strings.Replace(c.said, "%s", dir, 1), "%s", away, 1)
+			known := 0
+			for rank, err := range errs {
+				var lost *lock.LostError
+				var agreed *ExitError
+				if err == nil || errors.As(err, &agreed) { // the caller aborts the world with one code
+					t.Errorf("rank %d ended with %v", rank, err)
+				} else if errors.As(err, &lost) && strings.Contains(err.Error(), said) {
+					known++
+				}
+			}
+			if known == 0 {
+				t.Errorf("nobody said %q: %v", said, errs)
+			}
+			if name == "removed" {
+				return
+			}
+			var left []string
+			_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					text, _ := os.ReadFile(path)
+					left = append(left, filepath.Base(path)+"="+string(text))
+				}
+				return nil
+			})
+			if want := metrics.SummaryName + "=mine"; name == "replaced" && strings.Join(left, " ") != want || name == "renamed" && len(left) > 0 {
+				t.Errorf("under the name there is %q", left)
+			}
+			all, err := checkpoint.List(filepath.Join(away, checkpoint.Folder))
+			if err != nil || len(all) == 0 {
+				t.Fatalf("%v, %v", all, err)
+			}
+			for _, one := range all {
+				if err := checkpoint.Whole(one); err != nil {
+					t.Error(err)
+				}
+			}
+			if s := mustRunPart(t, load(t, "train.stop={updates: 100000, time: 100ms}"), 6, away, away).Summary; s.Resumed == nil {
+				t.Error("training did not go on where the folder is")
 			}
 		})
 	}

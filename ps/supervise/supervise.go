@@ -70,7 +70,8 @@ func Run(ctx context.Context, o Options) (End, error) {
 	if s.Named != "" {
 		s.newestBefore = s.newest()
 	}
-	deaths := 0
+	deaths, folder := 0, lock.Watch(s.Dir)
+	defer folder.Close()
 	for n := 0; ; n++ {
 		newest, starts, token := s.newest(), replica.Starts(s.Dir), lock.Attempt(s.Series, n+1)
 		words, end, err := s.commandLine(ctx, n, token)
@@ -88,6 +89,9 @@ func Run(ctx context.Context, o Options) (End, error) {
 		left := s.endLeft(token)
 		if end, over := s.conclude(code, token, left); over {
 			return end, nil
+		}
+		if err := folder.Check(); err != nil { // another start would write into what has the name now
+			return End{codeFailed, fmt.Sprintf("%v; it is not started again", err)}, nil
 		}
 		deaths++
 		if now := replica.Starts(s.Dir); len(starts) > 0 && len(now) > 1 && now[1] == starts[0] {

@@ -94,3 +94,24 @@ func TestNoLossIsReportedAfterTheClockWasSetBack(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A run whose folder was exchanged is not started again: the next start would write into what has its name now.
+func TestNoStartFollowsTheExchangeOfTheFolder(t *testing.T) {
+	root := t.TempDir()
+	dir, starts := filepath.Join(root, "run"), filepath.Join(root, "starts")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	end, err := Run(t.Context(), Options{
+		Program: "none", File: "x.yaml", Flags: func(bool) []string { return nil }, Restarts: 3, Dir: dir, Series: "s", Say: func(text string) { said = append(said, text) },
+		Launcher: []string{"sh", "-c", `echo "$@" >>"$0"; mv "$1" "$1-away"; mkdir "$1"; exit 137`, starts, dir},
+		Began:    time.Now(), Signals: make(chan os.Signal),
+	})
+	if err != nil || end.Code != codeFailed || !strings.Contains(end.Text, dir+" was renamed to "+dir+"-away ") || len(said) > 0 {
+		t.Errorf("%+v, %v, said %q", end, err, said)
+	}
+	if text, _ := os.ReadFile(starts); strings.Count(string(text), "\n") != 1 {
+		t.Errorf("starts: %s", text)
+	}
+}
