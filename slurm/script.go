@@ -196,8 +196,10 @@ func (s *Script) folders(w *writer) {
 	w.raw("")
 	w.block("The program writes this line last: exit code 0 of a launcher proves nothing.",
 		`finished() { grep -qs '"finished": "ok"' "$out/summary.json"; }`)
-	w.block("Submitted again after the end, the script has nothing to do. To continue with a larger budget, remove these lines.",
-		`if finished; then`, `	echo "$out has finished already"`, "	exit 0", "fi")
+	w.block("Whether the checkpoint that the summary names is whole, if it names one.",
+		`whole() { local at; at=$(sed -n 's/^  "checkpoint": "\(.*\)",$/\1/p' "$out/summary.json"); [ -z "$at" ] || [ -s "$out/$at/manifest.json" ]; }`)
+	w.block("Submitted again after the end, the script has nothing to do. To continue with a larger budget, remove these lines. A job that was requeued because its last checkpoint was not whole goes on.",
+		`if finished && { [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || whole; }; then`, `	echo "$out has finished already"`, "	exit 0", "fi")
 }
 
 // launch starts the ranks in the background, because a shell runs its traps only between foreground commands.
@@ -207,12 +209,11 @@ func (s *Script) launch(w *writer) {
 		`launcher="" warned="" early=""`,
 		`trap 'if [ -n "$launcher" ]; then warned=yes; kill -USR1 "$launcher"; else early=yes; fi' USR1`)
 	w.raw("")
-	w.block("Files newer than this show whether this start of the job makes progress.", "started=$(date +%s)")
 	w.block("The run writes this token into its files: what another start has left there is no evidence of this one.",
 		`start="${SLURM_JOB_ID:-$$}.${SLURM_RESTART_COUNT:-0}"`)
-	w.block("The summary of this start, and whether the checkpoint in it is whole, if it names one.",
-		`summed() { grep -qs "\"start\": \"$start[.\"]" "$out/summary.json"; }`,
-		`whole() { local at; at=$(sed -n 's/^  "checkpoint": "\(.*\)",$/\1/p' "$out/summary.json"); [ -z "$at" ] || [ -s "$out/$at/manifest.json" ]; }`)
+	w.block("Which of some files this start has written; with restarts each has a number behind the token.",
+		`ours() { grep -lsF -e "\"start\": \"$start\"" -e "\"start\": \"$start." "$@"; }`)
+	w.block("Whether the summary is of this start.", `summed() { [ -n "$(ours "$out/summary.json")" ]; }`)
 	if s.Launcher == "pmix" {
 		w.block("The barrier of the ranks at the start. With Slurm's default some ranks were seen to pass it before all had entered (22.05), and Open MPI then crashed.",
 			"export SLURM_PMIX_FENCE=ring")
@@ -252,13 +253,7 @@ func (s *Script) launch(w *writer) {
 		`	[ -n "$warned" ] || break`,
 		"done")
 	if s.mayHang() {
-		w.block("The exit code of a killed srun says nothing: the summary tells how the run ended.",
-			`kill "$guard" 2>/dev/null`,
-			`if [ "$code" -eq 137 ] && summed; then`,
-			"	if finished; then code=0; fi",
-			`	if grep -qs '"finished": "stopped by ' "$out/summary.json"; then code=75; fi`,
-			`	if grep -qs '"finished": "target .* not reached"' "$out/summary.json"; then code=5; fi`,
-			"fi")
+		w.block("The exit code of a killed srun says nothing; the summary tells below how the run ended.", `kill "$guard" 2>/dev/null`)
 	}
 }
 
@@ -334,8 +329,8 @@ func (s *Script) end(w *writer) {
 		"	scontrol requeue "+id+" && exit 0",
 		"	exit 75",
 		"fi")
-	w.block("0, 1 and 5: the run has ended. Any other code: a rank died or does not answer, perhaps because of its node, which Slurm may report only minutes later. Examples are 4, codes above 128, and 2, the code of a process after a fatal error such as SIGBUS or a lack of memory; the run itself exits with 2 only before it trains. If the run has made progress, it is tried again.",
-		`case $code in 0 | 1 | 5) again="" ;; *) again=$(find "$out/checkpoints" -maxdepth 1 -name '0*' -newermt "@$started" 2>/dev/null) ;; esac`,
+	w.block("0, 1 and 5: the run has ended. Any other code: a rank died or does not answer, perhaps because of its node, which Slurm may report only minutes later. Examples are 4, codes above 128, and 2, the code of a process after a fatal error such as SIGBUS or a lack of memory; the run itself exits with 2 only before it trains. If this start has left a checkpoint, the run is tried again.",
+		`case $code in 0 | 1 | 5) again="" ;; *) again=$(ours "$out"/checkpoints/0*/manifest.json) ;; esac`,
 		`if [ -n "$again" ]; then`,
 		`	echo "$out failed with code $code, and will resume from its newest checkpoint after a requeue"`,
 		"	scontrol requeue "+id+" && exit 0",

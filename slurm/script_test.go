@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,11 +96,17 @@ func TestEveryLineIsCommented(t *testing.T) {
 // runTemplate runs a script with stand-ins for the launcher and scontrol. program is the shell code of each launch.
 func runTemplate(t *testing.T, s *Script, program string, env ...string) (out string, code int) {
 	t.Helper()
+	return runText(t, s.Text(), program, env...)
+}
+
+// runText is runTemplate for the text of a script.
+func runText(t *testing.T, script, program string, env ...string) (out string, code int) {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"srun":     "#!/bin/bash\necho \"srun $*\"\n" + program,
 		"scontrol": "#!/bin/bash\necho \"scontrol $*\"\n",
-		"job":      strings.NewReplacer("sleep 30", "sleep 0.2", "sleep 5", "sleep 0.1").Replace(s.Text()),
+		"job":      strings.NewReplacer("sleep 30", "sleep 0.2", "sleep 5", "sleep 0.1").Replace(script),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
@@ -143,6 +150,8 @@ func TestALauncherThatHangsIsKilled(t *testing.T) {
 	}
 }
 
+const writesCheckpoint = `mkdir -p run/checkpoints/000000000001; printf '{\n  "start": "12.0.1"\n}\n' >run/checkpoints/000000000001/manifest.json` + "\n"
+
 const writesSummary = `mkdir -p run; printf '  "start": "12.0",\n  "finished": "ok",\n' >run/summary.json` + "\n"
 
 func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
@@ -161,16 +170,18 @@ func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 		{"its checkpoint is not whole", "mkdir -p run; printf '  \"start\": \"12.0\",\n  \"finished\": \"ok\",\n  \"checkpoint\": \"checkpoints/1\",\n' >run/summary.json\nexit 137", 137, nil},
 		{"a zero that is none", "exit 0", 1, []string{"does not say that the run finished"}},
 		{"stopped early", "exit 75", 0, []string{"will resume after a requeue", "scontrol requeue 12"}},
-		{"killed further than it was", "mkdir -p run/checkpoints/000000000001\nexit 137", 0, []string{"run failed with code 137, and will resume", "scontrol requeue 12"}},
-		{"killed where it was", "mkdir -p run/checkpoints/000000000001; touch -d '2 hours ago' run/checkpoints/0*\nexit 137", 137, nil},
+		{"killed further than it was", writesCheckpoint + "exit 137", 0, []string{"run failed with code 137, and will resume", "scontrol requeue 12"}},
+		{"killed where it was", writesCheckpoint + "sed -i 's/12.0/12.1/' run/checkpoints/0*/manifest.json\nexit 137", 137, nil},
+		{"refused beside another job that trains", writesCheckpoint + "sed -i 's/12.0/13.0/' run/checkpoints/0*/manifest.json\nexit 2", 2, nil},
+		{"killed beside the end of job 1230", "mkdir -p run; printf '  \"start\": \"1230.0\",\n  \"finished\": \"ok\",\n' >run/summary.json\nexit 137", 137, nil},
 		{"killed before it trained", "exit 137", 137, nil},
-		{"stalled", "mkdir -p run/checkpoints/000000000001\nexit 4", 0, []string{"scontrol requeue 12"}},
-		{"ended by a fatal error further than it was", "mkdir -p run/checkpoints/000000000001\nexit 2", 0, []string{"run failed with code 2, and will resume", "scontrol requeue 12"}},
+		{"stalled", writesCheckpoint + "exit 4", 0, []string{"scontrol requeue 12"}},
+		{"ended by a fatal error further than it was", writesCheckpoint + "exit 2", 0, []string{"run failed with code 2, and will resume", "scontrol requeue 12"}},
 		{"refused, or ended before it trained", "exit 2", 2, nil},
-		{"a host was lost", "mkdir -p run/checkpoints/000000000001\nexit 205", 0, []string{"scontrol requeue 12"}},
-		{"a launcher with a code of its own", "mkdir -p run/checkpoints/000000000001\nexit 7", 0, []string{"scontrol requeue 12"}},
-		{"its target not reached", "mkdir -p run/checkpoints/000000000001\nexit 5", 5, nil},
-		{"failed after a checkpoint", "mkdir -p run/checkpoints/000000000001\nexit 1", 1, nil},
+		{"a host was lost", writesCheckpoint + "exit 205", 0, []string{"scontrol requeue 12"}},
+		{"a launcher with a code of its own", writesCheckpoint + "exit 7", 0, []string{"scontrol requeue 12"}},
+		{"its target not reached", writesCheckpoint + "exit 5", 5, nil},
+		{"failed after a checkpoint", writesCheckpoint + "exit 1", 1, nil},
 		{
 			"warned: the launcher hears of it, and its code counts",
 			"trap 'echo heard; exit 75' USR1\nkill -USR1 $PPID\nfor i in $(seq 500); do sleep 0.02; done\nexit 9", 0,
@@ -192,6 +203,77 @@ func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// finishedBy is Summary.Finished for a word of the table in FAULTS.md.
+var finishedBy = map[string]string{
+	"failed": "diverged: x", "target missed": "target 0.9 not reached", "stopped": "stopped by a signal to rank 1",
+	"stopped in evaluation": "stopped by SIGUSR1; it has trained to the end, but the evaluation is not complete",
+	"closed output":         "stopped by a closed output, which nobody reads any more", "ok": "ok", "another start's": "ok",
+}
+
+// A job script makes of each combination of the table in FAULTS.md what that page says, whether its parts are one or several. In each,
+// the start has left an earlier checkpoint that is whole.
+func TestEachCombinationIsJudgedAsThePageSays(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash on this machine")
+	}
+	text, err := os.ReadFile("../ps/FAULTS.md")
+	_, rest, found := strings.Cut(string(text), "| summary of this start | its checkpoint | launcher's code | `--restarts` | job script | bare launcher |\n|---|---|---|---|---|---|\n")
+	if err != nil || !found {
+		t.Fatal("FAULTS.md has no table of combinations", err)
+	}
+	rows := 0
+	for line := range strings.Lines(rest) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 6 {
+			break
+		}
+		for i := range cells {
+			cells[i] = strings.TrimPrefix(strings.TrimSpace(cells[i]), "code ")
+		}
+		summary, launcher, want := cells[0], cells[2], cells[4]
+		program := writesCheckpoint + "mkdir -p run/checkpoints/000000000002\n"
+		if cells[1] == "whole" {
+			program += "cp run/checkpoints/000000000001/manifest.json run/checkpoints/000000000002\n"
+		}
+		if start := map[bool]string{true: "11.0", false: "12.0"}[summary == "another start's"]; summary != "none" {
+			program += `printf '{\n  "start": "` + start + `",\n  "finished": "` + finishedBy[summary] + `",\n  "checkpoint": "checkpoints/000000000002",\n  "mode": "mpi"\n}\n' >run/summary.json` + "\n"
+		}
+		s := testScript()
+		if rows++; rows%2 == 0 {
+			s.Parts = append(s.Parts, Part{Nodes: 1, Ranks: 2})
+		}
+		out, code := runTemplate(t, s, program+"exit "+launcher)
+		got := strconv.Itoa(code)
+		if strings.Contains(out, "scontrol requeue 12") && code == 0 {
+			got = "requeue"
+		}
+		if strings.Contains(out, "WARNING: ") {
+			got += ", warning"
+		}
+		if got != want || summary != "none" && finishedBy[summary] == "" || cells[5] != launcher {
+			t.Errorf("%s: the script gives %s\n%s", strings.TrimSpace(line), got, out)
+		}
+	}
+	if rows < 15 {
+		t.Errorf("the table has %d rows only", rows)
+	}
+}
+
+// A run whose last checkpoint was not whole is no finished one after the requeue. One whose checkpoints were removed later is.
+func TestARequeuedJobGoesOnWhereTheCheckpointIsNotWhole(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash on this machine")
+	}
+	s := testScript()
+	before := `mkdir -p run; printf '  "start": "12.0",\n  "finished": "ok",\n  "checkpoint": "checkpoints/1",\n' >run/summary.json` + "\n"
+	for restarts, want := range map[string]string{"0": "run has finished already", "1": "srun --mpi=pmix"} {
+		script := strings.Replace(s.Text(), "set -u\n", "set -u\n"+before, 1)
+		if out, _ := runText(t, script, "exit 3", "SLURM_RESTART_COUNT="+restarts); !strings.Contains(out, want) || strings.Contains(out, "already") && restarts == "1" {
+			t.Errorf("restart %s: no %q\n%s", restarts, want, out)
+		}
 	}
 }
 
