@@ -22,14 +22,17 @@ func scratchName(start string) string {
 	return fmt.Sprintf("%s%d-%s", scratchPrefix, os.Getuid(), start)
 }
 
-// MakeScratch makes the folder of a start in root, or finds the one that another rank has made. It fails if another user has
-// made it.
+// MakeScratch makes the folder of a start in root, or finds the one that another rank has made. It fails, and names no folder, if
+// another user has made it: who knows the number of a job can do that before the job starts.
 func MakeScratch(root, start string) (dir string, err error) {
 	dir = filepath.Join(root, scratchName(start))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	return dir, checkScratch(dir)
+	if err := checkScratch(dir); err != nil {
+		return "", err
+	}
+	return dir, nil
 }
 
 // checkScratch returns an error unless a name is a folder of this user that no other user may write.

@@ -37,15 +37,15 @@ func TestScratch(t *testing.T) {
 	if err := os.Chmod(alive, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := MakeScratch(root, "a.2"); err == nil {
-		t.Error("a folder that all may write was used")
+	if dir, err := MakeScratch(root, "a.2"); err == nil || dir != "" {
+		t.Errorf("a folder that all may write was used: %q", dir)
 	}
 	elsewhere := t.TempDir()
 	if err := os.Symlink(elsewhere, filepath.Join(root, scratchName("a.3"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := MakeScratch(root, "a.3"); err == nil {
-		t.Error("a link was followed")
+	if dir, err := MakeScratch(root, "a.3"); err == nil || dir != "" {
+		t.Errorf("a link was followed: %q", dir)
 	}
 	_ = RemoveScratch(root, func(string) bool { return true })
 	if _, err := os.Stat(elsewhere); err != nil {
