@@ -14,7 +14,9 @@ type Asker func(ctx context.Context, name string, args ...string) (string, error
 
 // Ask is the Asker for this machine.
 func Ask(ctx context.Context, name string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, name, args...).Output()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = 100 * time.Millisecond // a child of the command may hold its output open
+	out, err := cmd.Output()
 	return string(out), err
 }
 

@@ -277,7 +277,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 		return o, nil
 	}
 	if batch, _ := slurm.FromEnv(os.Getenv); batch != nil { // jobID has checked the error
-		o.Lead.Job, o.Lead.Restarts = batch.ID, batch.Restarts
+		o.Lead.Job, o.Lead.Restarts, o.Lead.WhyStopped = batch.ID, batch.Restarts, func() string { return whyStopped(batch) }
 	}
 	var resolved strings.Builder
 	if err := j.cfg.Resolved(&resolved, j.origins); err != nil {

@@ -127,6 +127,16 @@ func timeLimit(c *cli.Context) (time.Duration, error) {
 // askTime bounds how long a run waits for the controller of Slurm. Without an answer the run is refused.
 const askTime = 30 * time.Second
 
+// whyTime bounds how long the controller of Slurm may take to say why it ends a job: by default all is killed 30 s after the signal.
+const whyTime = time.Second
+
+// whyStopped says what Slurm knows of a signal that has stopped a run.
+func whyStopped(job *slurm.Job) string {
+	ctx, cancel := context.WithTimeout(context.Background(), whyTime)
+	defer cancel()
+	return job.WhyStopped(ctx, time.Now(), slurm.Ask)
+}
+
 // maxTime is how long after the start of the program the run stops with a checkpoint; 0 is no limit. Only one rank may call it,
 // because all users of a cluster share the controller of Slurm.
 func (j *job) maxTime() (time.Duration, error) {

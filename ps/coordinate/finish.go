@@ -270,6 +270,7 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 	if l.end.reason == "" {
 		l.end.reason = r.differingRanks(reports)
 	}
+	l.explainSignal()
 	if l.end.reason != "" {
 		s.Finished, res.Code = l.end.reason, l.code()
 	}

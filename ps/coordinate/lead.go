@@ -84,6 +84,8 @@ type end struct {
 	// stopPending has the node told to stop at the next beat: the reason may arise inside one of its steps.
 	stopPending bool
 	isFinal     bool // the node was told to stop for good
+	// why will have what the batch system knows of the signal that stops the run; nil: it was not asked.
+	why chan string
 }
 
 // checkpoints is what rank 0 knows of checkpoints.

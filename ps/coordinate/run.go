@@ -83,6 +83,10 @@ type LeadOptions struct {
 	Require  bool                // exit code 5 if the target is not reached
 	MaxTime  time.Duration       // since Start, after which the run is stopped with a checkpoint; 0: never
 	Known    func(configs.Facts) // called once before training with the facts about ranks and data; may be nil
+
+	// WhyStopped says what the batch system knows of a signal that stops the run; "" or nil: nothing. It is called at most once, on a
+	// goroutine of its own.
+	WhyStopped func() string
 }
 
 // New makes the run of a rank. Setup sets the other fields.

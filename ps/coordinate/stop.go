@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"fluentps/comm/wire"
@@ -25,13 +26,43 @@ func (l *Lead) CutShort(why string) {
 	l.halt(metrics.FinishedStopped + why)
 }
 
+// SignalStops is CutShort after a signal. The batch system may have sent it, and is asked why.
+func (l *Lead) SignalStops(signal string) {
+	if ask := l.r.o.Lead.WhyStopped; ask != nil && l.end.reason == "" && !l.r.EndDecided {
+		l.end.why = make(chan string, 1)
+		go func(to chan<- string) { to <- ask() }(l.end.why)
+	}
+	l.CutShort(signal)
+}
+
+// whyMax is how long the end of a run waits for the batch system's answer: it kills its job soon.
+const whyMax = 1500 * time.Millisecond
+
+// explainSignal adds to the reason of the end what the batch system has answered. Most of the time the final checkpoint took longer.
+func (l *Lead) explainSignal() {
+	if l.end.why == nil || !strings.HasPrefix(l.end.reason, metrics.FinishedStopped) { // it diverged, too
+		return
+	}
+	select {
+	case why := <-l.end.why:
+		if why != "" {
+			reason, unevaluated := strings.CutSuffix(l.end.reason, metrics.Unevaluated)
+			l.end.reason = reason + ": " + why
+			if unevaluated {
+				l.end.reason += metrics.Unevaluated
+			}
+		}
+	case <-time.After(whyMax):
+	}
+}
+
 // stopAsked handles a signal that a rank has received, or a value that it has found.
 func (l *Lead) stopAsked(s wire.StopAsked) {
 	if s.Diverged {
 		l.diverged(l.station.Net.Place(int(s.Rank)) + " has found a value that is not finite")
 		return
 	}
-	l.CutShort("a signal to " + l.station.Net.Place(int(s.Rank)))
+	l.SignalStops("a signal to " + l.station.Net.Place(int(s.Rank)))
 	if s.Again {
 		l.SkipCheckpoint()
 	}

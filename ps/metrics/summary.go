@@ -39,6 +39,7 @@ func (f *Float) UnmarshalJSON(data []byte) error {
 
 // FinishedOK is Summary.Finished of a run that completed. That of a run that was stopped begins with FinishedStopped, whenever that
 // was, because supervisors and job scripts look for it; behind that stands OutputClosed if nobody read its output any more.
+// What the batch system knows of the stop stands behind ": ".
 // Unevaluated ends it if only the evaluation after training was cut short.
 const (
 	FinishedOK      = "ok"

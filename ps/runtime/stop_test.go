@@ -80,6 +80,36 @@ func TestASignalLeavesACheckpointAndItsCode(t *testing.T) {
 	}
 }
 
+// What the batch system knows of the signal stands behind the reason, for a signal to any rank. A batch system that does not answer
+// delays the end by little.
+func TestTheBatchSystemSaysWhyItStopsARun(t *testing.T) {
+	hangs := make(chan struct{})
+	defer close(hangs)
+	for _, c := range []struct {
+		to   int
+		why  func() string
+		says string
+	}{
+		{2, func() string { return "job 7 was requeued" }, "stopped by a signal to rank 2, host here: job 7 was requeued"},
+		{0, func() string { return "job 7 was requeued" }, "stopped by SIGTERM: job 7 was requeued"},
+		{2, func() string { return "" }, "stopped by a signal to rank 2, host here"},
+		{2, func() string { <-hangs; return "late" }, "stopped by a signal to rank 2, host here"},
+	} {
+		ask, asked := signalling("SIGTERM", c.to, 20), new(atomic.Int32)
+		begun := time.Now()
+		res, errs := runPart(t, load(t, "train.stop={updates: 60000}"), 6, filepath.Join(t.TempDir(), "out"), "", func(o *Options) {
+			ask(o)
+			o.Lead.WhyStopped = func() string { asked.Add(1); return c.why() }
+		})
+		if s := mustAgree(t, CodeAgain, res, errs).Summary; s.Finished != c.says || !strings.HasPrefix(s.Finished, metrics.FinishedStopped) {
+			t.Errorf("finished %q, want %q", s.Finished, c.says)
+		}
+		if n, took := asked.Load(), time.Since(begun); n != 1 || took > waitMax/2 {
+			t.Errorf("asked %d times in %s", n, took)
+		}
+	}
+}
+
 // Without a checkpoint a retry begins anew, which no script may do for ever.
 func TestAStopWithoutACheckpointIsAFailure(t *testing.T) {
 	for _, c := range []struct {

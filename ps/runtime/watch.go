@@ -55,7 +55,7 @@ func (r *rank) interrupted(name string) {
 	name, again := strings.CutSuffix(name, SignalAgain)
 	switch {
 	case r.run.Lead != nil:
-		r.run.Lead.CutShort(name)
+		r.run.Lead.SignalStops(name)
 		if again {
 			r.run.Lead.SkipCheckpoint()
 		}

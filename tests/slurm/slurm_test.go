@@ -271,9 +271,16 @@ func (c *cluster) train(t *testing.T, name string, flags ...string) (job, out st
 func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 	job, out := c.train(t, "requeue-"+launcher, "--launcher", launcher)
 	// Slurm sends this signal so long before the end, but up to half a minute late.
+	c.slurm(t, "scontrol", "update", "JobId="+job, "TimeLimit=3")
 	c.slurm(t, "scancel", "--signal=USR1", "--batch", job)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(c.dir, out, "summary.json")); err == nil {
+			break
+		}
+	}
+	c.slurm(t, "scontrol", "update", "JobId="+job, "TimeLimit=60") // the second part may take longer
 	said := c.completed(t, job, out)
-	for _, want := range []string{"stopped by ", out + " will resume after a requeue", "Resumed: "} {
+	for _, want := range []string{"Finished: stopped by ", ": job " + job + " reaches its time limit in ", out + " will resume after a requeue", "Resumed: "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the job did not print %q:\n%s", want, said)
 		}
@@ -325,8 +332,8 @@ func (c *cluster) cancel(t *testing.T) {
 	}
 	var got summary
 	c.read(t, out+"/summary.json", &got)
-	if !strings.HasPrefix(got.Finished, "stopped by ") {
-		t.Errorf("finished is %q, want that it was stopped", got.Finished)
+	if want := ": job " + job + " was cancelled (scancel)"; !strings.HasPrefix(got.Finished, "stopped by ") || !strings.HasSuffix(got.Finished, want) {
+		t.Errorf("finished is %q, want that it was stopped%s", got.Finished, want)
 	}
 	files, _ := filepath.Glob(filepath.Join(c.dir, out, "checkpoints/0*/manifest.json"))
 	newest, err := os.ReadFile(files[len(files)-1])
