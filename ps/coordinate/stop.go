@@ -110,6 +110,9 @@ func (r *Run) besideConstant(s *metrics.Summary) string {
 		classes = 0
 	}
 	s.ConstantLoss = metrics.Some(workload.ConstantLoss(table, classes))
+	if s.BesideConstant() != "" {
+		s.WorseHint = origin.Worse(r.station.Config, r.station.Set.Largest())
+	}
 	return s.BesideConstant()
 }
 

@@ -15,6 +15,10 @@ func (s *Summary) BesideConstant() string {
 	if loss == nil || s.ConstantLoss == nil || *s.ConstantLoss <= 0 || float64(*loss) <= ConstantFactor*float64(*s.ConstantLoss) {
 		return ""
 	}
-	return fmt.Sprintf("the %s loss at the end, %.4g, is more than %d times that of a constant prediction, %.4g: the run has diverged or has learnt nothing; lower train.optimizer.lr or add train.schedule.warm_up",
+	text := fmt.Sprintf("the %s loss at the end, %.4g, is more than %d times that of a constant prediction, %.4g: the run has diverged or has learnt nothing",
 		of, float64(*loss), ConstantFactor, float64(*s.ConstantLoss))
+	if s.WorseHint != "" {
+		text += "; " + s.WorseHint
+	}
+	return text
 }

@@ -93,6 +93,7 @@ type Summary struct {
 	TrainLoss         *Float               `json:"train_loss"`
 	TestLoss          *Float               `json:"test_loss"`
 	ConstantLoss      *Float               `json:"constant_loss,omitempty"` // of the best constant prediction; nil: not known
+	WorseHint         string               `json:"worse_hint,omitempty"`    // which keys act if the loss is far above that
 	TestAccuracy      *Float               `json:"test_accuracy"`           // null if there are no classes
 	TestRMSE          *Float               `json:"test_rmse,omitempty"`     // root of test_loss if that is a mean squared error
 	Target            *Float               `json:"target"`                  // the test accuracy to reach

@@ -146,7 +146,59 @@ func dataHint(c *configs.Config) string {
 }
 
 func lrHint(c *configs.Config) string {
-	return fmt.Sprintf("lower train.optimizer.lr (now %g) or add train.schedule.warm_up", c.Train.Optimizer.LR)
+	return fmt.Sprintf("lower train.optimizer.lr (now %g) or %s", c.Train.Optimizer.LR, warmUpHint(c))
+}
+
+func warmUpHint(c *configs.Config) string {
+	if n := c.Train.Schedule.WarmUp; n > 0 {
+		return fmt.Sprintf("raise train.schedule.warm_up (now %d)", n)
+	}
+	return "add train.schedule.warm_up"
+}
+
+// Worse names what acts on a run that ended with finite values which are worth nothing. data is the largest magnitude in the training
+// data. Nothing has told where it began, so all keys are named that can make steps too large, unless one explains it alone.
+func Worse(c *configs.Config, data float64) string {
+	o, outer := &c.Train.Optimizer, c.Local.IsSet()
+	switch {
+	case data >= hugeData:
+		return dataHint(c)
+	case decays(c):
+		return decayHint(c)
+	}
+	keys := []string{fmt.Sprintf("train.optimizer.lr (now %g)", o.LR)}
+	add := func(set bool, key string, value float64) {
+		if set {
+			keys = append(keys, fmt.Sprintf("%s (now %g)", key, value))
+		}
+	}
+	add(o.WeightDecay > 0, "train.optimizer.weight_decay", o.WeightDecay)
+	add(o.L1 > 0, "train.optimizer.l1", o.L1)
+	add(hasMomentum(o.Name) && o.Momentum > 0, "train.optimizer.momentum", o.Momentum)
+	add(outer && c.Local.Outer.LR > 0, "local.outer.lr", c.Local.Outer.LR)
+	add(outer && c.Local.Outer.Momentum > 0, "local.outer.momentum", c.Local.Outer.Momentum)
+	text := "lower " + keys[0]
+	if n := len(keys); n > 1 {
+		text = fmt.Sprintf("lower one of %s and %s", strings.Join(keys[:n-1], ", "), keys[n-1])
+	}
+	text += ", or " + warmUpHint(c)
+	if late := delays(c); late != "" {
+		text += ", or choose a scheme with a smaller delay than " + late
+	}
+	return text
+}
+
+// delays returns the schemes of a run in which gradients may be older than the parameters that they change.
+func delays(c *configs.Config) string {
+	if c.Baseline != configs.BaselineNone {
+		return ""
+	}
+	for i := range c.Sync {
+		if s := c.Sync[i].Schemes(); s != "bsp" {
+			return s
+		}
+	}
+	return ""
 }
 
 // stepHint names the key of the largest term of a step.

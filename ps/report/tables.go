@@ -127,11 +127,14 @@ func runsTable(runs []*Run, how naming) *Table {
 	return t
 }
 
+// stateWord is how the run ended, without what follows it: tables have no room for that, and the page of the run has it.
 func stateWord(r *Run) string {
 	if r.Summary == nil {
 		return "no summary"
 	}
-	return foreign.Text(r.Summary.Finished)
+	word, _, _ := strings.Cut(r.Summary.Finished, ": ")
+	word, _, _ = strings.Cut(word, "; ")
+	return foreign.Text(word)
 }
 
 func seedOf(r *Run) float64 {

@@ -270,6 +270,9 @@ func TestALossFarAboveThatOfAConstantIsSaid(t *testing.T) {
 				if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil || strings.Contains(text.String(), "WARNING: the test loss at the end") != c.says {
 					t.Errorf("error %v; says it: want %t in\n%s", err, c.says, text.String())
 				}
+				if name == "absurd" && !strings.Contains(s.WorseHint, "train.optimizer.l1 (now 9e+29)") || (s.WorseHint != "") != c.says {
+					t.Errorf("the hint is %q", s.WorseHint)
+				}
 				if c := float64(*s.ConstantLoss); name != "ratings" && math.Abs(c-math.Log(4)) > 0.05 || name == "ratings" && (c < 0.3 || c > 3) {
 					t.Errorf("the loss of a constant prediction is %v", c)
 				}

@@ -2,9 +2,12 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"fluentps/comm/payload"
 	"fluentps/configs"
+	"fluentps/ps/optim"
+	"fluentps/ps/origin"
 	"fluentps/ps/shard"
 )
 
@@ -13,8 +16,9 @@ import (
 
 // coded has the codecs of a run. All workers and servers share it, because they run one after the other.
 type coded struct {
-	push, pull payload.Codec // nil: values travel unchanged
-	wire       []byte        // scratch for the largest encoded piece
+	push, pull payload.Codec   // nil: values travel unchanged
+	wire       []byte          // scratch for the largest encoded piece
+	found      *origin.Finding // the first value that a codec has made infinite; nil: none
 }
 
 func newCoded(c *configs.Config, p *shard.Plan) coded {
@@ -39,8 +43,8 @@ func (k *coded) pass(codec payload.Codec, memory *payload.Memory, dst, src, resi
 	return int64(n)
 }
 
-// encode replaces the values of a piece that its worker sends by those that will arrive. It returns the encoded bytes.
-func (f *floats) encode(me int32, p *shard.Piece) (bytes int64) {
+// encode replaces the values of a piece that its worker sends in an iteration by those that will arrive. It returns the encoded bytes.
+func (f *floats) encode(me int32, p *shard.Piece, iter int64) (bytes int64) {
 	if f.coded.push == nil || f.s.plan.Shards[p.Shard].Stat {
 		return p.PushBytes
 	}
@@ -49,14 +53,35 @@ func (f *floats) encode(me int32, p *shard.Piece) (bytes int64) {
 	if w.residual != nil {
 		residual = w.residual[p.Lo:p.Hi]
 	}
-	return f.coded.pass(f.coded.push, &w.memory[p.ID], w.grads[p.Lo:p.Hi], w.grads[p.Lo:p.Hi], residual)
+	grads := w.grads[p.Lo:p.Hi]
+	top := optim.TopFinite(grads)
+	finite := optim.Top(grads) < optim.Infinite
+	bytes = f.coded.pass(f.coded.push, &w.memory[p.ID], grads, grads, residual)
+	if finite {
+		f.lookAtCoded(grads, origin.Finding{Worker: me, Iter: iter, Gradient: origin.Number(top)}, p.Lo)
+	}
+	return bytes
 }
 
 // replied writes to dst the values that a worker receives of a piece of a version. Statistics travel unchanged.
-func (f *floats) replied(dst, version []float32, sh *shard.Shard) {
-	if f.coded.pull == nil || sh.Stat {
+func (f *floats) replied(t *transfer, dst, version []float32, p *shard.Piece) {
+	if f.coded.pull == nil || f.s.plan.Shards[p.Shard].Stat {
 		copy(dst, version)
 		return
 	}
 	f.coded.pass(f.coded.pull, nil, dst, version, nil)
+	if optim.Top(version) < optim.Infinite {
+		f.lookAtCoded(dst, origin.Finding{Worker: t.worker, Iter: f.s.workers[t.worker].node.Iter(), Params: origin.Number(optim.TopFinite(version)), Pull: true}, p.Lo)
+	}
+}
+
+// lookAtCoded keeps the first value that a codec has made of finite ones and that is not finite. lo is where the values begin in an arena.
+func (f *floats) lookAtCoded(values []float32, of origin.Finding, lo int) {
+	at := optim.NotFinite(values)
+	if at < 0 || f.coded.found != nil {
+		return
+	}
+	of.Place, of.Server, of.Value, of.At = origin.Payload, origin.Nobody, origin.Text(float64(values[at])), time.Duration(f.s.now)
+	of.Param, of.Elem, of.Layer = f.s.plan.ElementAt(lo + at)
+	f.coded.found = &of
 }

@@ -230,7 +230,7 @@ func (f *floats) pushLanded(i int32, t *transfer, slot int32) {
 func (f *floats) replySent(t *transfer) {
 	st := &f.stores[t.shard]
 	for _, p := range f.s.carries(t) {
-		f.replied(f.replicas[t.worker].mail[p.Lo:p.Hi], st.bufs[t.buf][p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], st.sh)
+		f.replied(t, f.replicas[t.worker].mail[p.Lo:p.Hi], st.bufs[t.buf][p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], &p)
 	}
 }
 

@@ -412,6 +412,22 @@ func TestDivergenceNamesTheVersion(t *testing.T) {
 	}
 }
 
+// A simulated run names a codec that has made a finite value infinite, as a run does: not the server that has folded the push.
+func TestDivergenceNamesTheCodec(t *testing.T) {
+	for set, wants := range map[string][]string{
+		"payload.push=float16": {"arose in the payload: the push of ", "encoded as float16", "set payload.push to bfloat16 or float32"},
+		"payload.pull=float16": {"arose in the payload: ", " as the reply to worker ", "set payload.pull to float32 (now float16)"},
+	} {
+		// Steps of 1e6 times a gradient make parameters, and so gradients of the layer before, pass 65504.
+		s := runReal(t, realOptions(t, "model={name: mlp, layers: [8, 8]}", "train.optimizer={name: sgd, lr: 1e6}", "train.stop={epochs: 100}", set)).Summary
+		for _, want := range wants {
+			if !strings.Contains(s.Finished, want) {
+				t.Errorf("%s: finished %q; want %q in it", set, s.Finished, want)
+			}
+		}
+	}
+}
+
 func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
 	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, fold: rank", "softsync, q: 3", "asp, push: delta", "dynsgd, versions: multi", "ssp, push: delta, cache: true", "essp", "essp, staleness: 0", "rennala, pushes: 5", "ringleader", "quorum"} {
 		o := realOptions(t, `sync=[{match: "*", scheme: `+rule+`}]`, "cluster.servers=2", "evaluate.every_epochs=0")

@@ -89,6 +89,9 @@ func (v *evaluator) origin(m *wire.Header) string {
 			found = append(found, *of)
 		}
 	}
+	if of := v.f.coded.found; of != nil {
+		found = append(found, *of)
+	}
 	if first, any := origin.First(found); any {
 		f = first
 	}

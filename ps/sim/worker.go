@@ -67,7 +67,7 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 			p := &s.plan.Pieces[e.Piece]
 			bytes := p.PushBytes
 			if s.real != nil {
-				bytes = s.real.encode(me, p)
+				bytes = s.real.encode(me, p, e.Iter)
 			}
 			i := s.move(transfer{life: w.life, worker: me, server: e.To, shard: e.Shard, piece: e.Piece, iter: e.Iter, bytes: bytes})
 			if s.real != nil {
