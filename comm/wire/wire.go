@@ -73,7 +73,8 @@ type Header struct {
 
 	// Clock is, by kind:
 	// Reply, Publish: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter.
-	// Left, Joined: the worker's life, from 0.
+	// Left, Joined: the worker's life, from 0. PushReady: nanoseconds for which the worker's last granted push to this rotation
+	// waited for the worker's pushes to other servers.
 	Clock   int64
 	Samples int64   // Push: samples summed in this push. Closed: bit b is worker 64*Part+b
 	Correct int64   // Push: how many of these samples the model had right before the update

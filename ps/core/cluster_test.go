@@ -63,6 +63,7 @@ type cluster struct {
 	turns    func(shard int32, iter int64) int64 // exchanges of a shard before an iteration; nil: workers start without any
 	early    *earlyDriver                        // nil: an iteration starts when the last exchange is over
 	drops    []bool                              // by rule: a push may be dropped
+	stalled  func(Node) bool                     // nothing happens to this node now, unless nothing else can happen; nil: none is stalled
 	slowDisk bool                                // the disk finishes when the workers are done
 	together bool                                // all workers pause at the same iteration
 	blocked  func() int64                        // what a worker says that it waited before an iteration; nil: nothing
@@ -299,6 +300,11 @@ func (c *cluster) drain(limit int) error {
 		}
 		if len(ready) == 0 {
 			return fmt.Errorf("none of the %d pending events can happen: %s", len(c.pending), c)
+		}
+		if c.stalled != nil {
+			if others := slices.DeleteFunc(slices.Clone(ready), func(i int) bool { return c.stalled(c.pending[i].node) }); len(others) > 0 {
+				ready = others
+			}
 		}
 		i := ready[c.pick(len(ready))]
 		p := c.pending[i]

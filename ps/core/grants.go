@@ -23,6 +23,16 @@ import (
 // arrives too late to be used, its Revoke makes it void, whichever of the two arrives first; the worker then announces
 // the push again. A Revoke that arrives after the push was released changes nothing: the server takes the push out of
 // turn.
+//
+// Two servers may grant at once. Then the worker pushes to one after the other, in the order of grants, so that each push
+// has the whole link, and tells the server how long its push waited (PushReady). The next worker pushes to the second
+// server later by just that. From then on each server takes turns with workers that push to no other, without a message
+// between servers.
+//
+// No rotation can wait for itself so. The push that others wait for is with the send policy and the transport, and leaves
+// as its own server takes it: the server expects the push, since it has granted it, and takes it without a word from another
+// server. A revoked grant leaves the queue. So a server that takes nothing holds up the other servers' turns of workers
+// that have begun to push to it, until skip_after passes these turns, and no others; and these workers could not go on anyway.
 
 // grantGate holds one worker's pieces for one server.
 type grantGate struct {
@@ -30,8 +40,13 @@ type grantGate struct {
 	pieces  int     // pieces of the rotation's shards
 	missing int     // of these, not ready yet in this iteration
 	held    []int32 // ready and not granted, in the order in which they became ready
-	open    bool    // granted, in this iteration
-	void    int32   // grants up to this epoch are revoked, -1: none
+	open    bool    // granted, in this iteration, and given to the send policy
+	unsent  int     // pieces given to the send policy that the transport has not sent
+	queued  int32   // epoch of the grant whose push waits until those of earlier grants have left, -1: none does
+
+	grantedAt time.Duration
+	waited    time.Duration // of the last push that left, from its grant until it was given to the send policy
+	void      int32         // grants up to this epoch are revoked, -1: none
 }
 
 // HoldBack makes the worker wait for grants before it pushes the shards whose scheme schedules the link. schemeOf names
@@ -43,7 +58,7 @@ func (w *Worker) HoldBack(schemeOf func(rule int) string) {
 			continue
 		}
 		if w.gates == nil {
-			w.gates = slices.Repeat([]grantGate{{first: -1, void: -1}}, w.plan.Servers)
+			w.gates = slices.Repeat([]grantGate{{first: -1, void: -1, queued: -1}}, w.plan.Servers)
 		}
 		w.shards[i].scheduled = true
 		t := &w.gates[sh.Server]
@@ -67,7 +82,8 @@ func (w *Worker) holdForGrant(piece int32, server int32, out []Effect) []Effect 
 }
 
 func (w *Worker) announce(server int32, out []Effect) []Effect {
-	m := wire.Header{Kind: wire.PushReady, Worker: w.me, Shard: w.gates[server].first, Iter: w.iter, Blocked: w.head.Blocked}
+	m := wire.Header{Kind: wire.PushReady, Worker: w.me, Shard: w.gates[server].first, Iter: w.iter, Blocked: w.head.Blocked,
+		Clock: int64(w.gates[server].waited)}
 	return append(out, Effect{Kind: Send, To: server, Msg: m})
 }
 
@@ -82,21 +98,49 @@ func (w *Worker) grantOrRevoke(in Input, out []Effect) []Effect {
 	w.must(!waits || t.missing == 0 && w.state != Finished, in)
 	if m.Kind == wire.Revoke {
 		t.void = max(t.void, m.Epoch)
-		if waits {
-			return w.announce(server, out)
+		if !waits || t.queued > m.Epoch { // there is a later grant
+			return out
 		}
+		w.leaveQueue(server)
+		return w.announce(server, out)
+	}
+	if !waits || m.Epoch <= t.void || t.queued >= 0 {
 		return out
 	}
-	if !waits || m.Epoch <= t.void {
+	t.queued, t.grantedAt = m.Epoch, w.now
+	w.grantQueue = append(w.grantQueue, server)
+	return w.advance(w.pushGranted(out))
+}
+
+// pushGranted gives the push of the first grant to the send policy, unless that of an earlier one is on its way.
+func (w *Worker) pushGranted(out []Effect) []Effect {
+	if len(w.grantQueue) == 0 || slices.ContainsFunc(w.gates, func(t grantGate) bool { return t.unsent > 0 }) {
 		return out
 	}
-	t.open = true
+	server := w.grantQueue[0]
+	w.leaveQueue(server)
+	t := &w.gates[server]
+	t.open, t.unsent, t.waited = true, len(t.held), w.now-t.grantedAt
 	for _, p := range t.held {
 		w.ungranted--
 		out = w.tellPolicy(pushEvent(send.Handed, &w.plan.Pieces[p], server), out)
 	}
 	t.held = t.held[:0]
-	return w.advance(out)
+	return out
+}
+
+func (w *Worker) leaveQueue(server int32) {
+	w.gates[server].queued = -1
+	w.grantQueue = slices.DeleteFunc(w.grantQueue, func(s int32) bool { return s == server })
+}
+
+// grantedSent notes that a piece has left. After the last one of a server's push the next push may go.
+func (w *Worker) grantedSent(piece int32, out []Effect) []Effect {
+	if !w.shards[w.plan.Pieces[piece].Shard].scheduled {
+		return out
+	}
+	w.gates[w.serverOf(piece)].unsent--
+	return w.pushGranted(out)
 }
 
 // closeGates begins an iteration.
@@ -118,15 +162,19 @@ func (w *Worker) Ungranted() []int32 {
 	return servers
 }
 
-// checkGates verifies that a worker is not done pushing while a gate holds pieces.
+// checkGates verifies that a worker is not done pushing while a gate holds pieces, and that a granted push waits for
+// nothing but pieces on their way.
 func (w *Worker) checkGates() error {
-	n := 0
+	n, unsent := 0, 0
 	for m := range w.gates {
 		t := &w.gates[m]
-		n += len(t.held)
+		n, unsent = n+len(t.held), unsent+t.unsent
 		if t.open && len(t.held) > 0 || t.missing < 0 {
 			return fmt.Errorf("core: worker %d holds %d pieces for server %d, granted: %v; %d are missing", w.me, len(t.held), m, t.open, t.missing)
 		}
+	}
+	if unsent > w.inFlight+w.policy.Held() || len(w.grantQueue) > 0 && unsent == 0 {
+		return fmt.Errorf("core: worker %d: %d pieces of granted pushes are on their way, of which %d are sent and %d held; servers %v wait for them", w.me, unsent, w.inFlight, w.policy.Held(), w.grantQueue)
 	}
 	if n != w.ungranted || n > 0 && w.state != Computing && w.state != Pushing {
 		return fmt.Errorf("core: worker %d is %v and holds %d pieces, counted %d", w.me, w.state, n, w.ungranted)
@@ -194,7 +242,8 @@ func (s *Server) tellReady(in Input, out []Effect) []Effect {
 	if sh.readySince[m.Worker] < 0 && !s.left[m.Worker] {
 		sh.readySince[m.Worker] = s.now
 	}
-	out = s.decide(sh, scheme.Event{Kind: scheme.Ready, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Blocked: time.Duration(m.Blocked)}, out)
+	out = s.decide(sh, scheme.Event{Kind: scheme.Ready, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Blocked: time.Duration(m.Blocked),
+		Queued: time.Duration(m.Clock)}, out)
 	if sh.readySince[m.Worker] >= 0 {
 		sh.stats.Turns.Delayed++
 	}

@@ -2,10 +2,13 @@ package core
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"fluentps/comm/wire"
 	"fluentps/ps/scheme"
@@ -55,8 +58,9 @@ func sendsOf(plan *shard.Plan, server int32, effects []Effect) string {
 	return strings.Join(words, " ")
 }
 
-// A grant controls its own server's shards and nothing else. The other shards are pushed without any reply, and so are
-// those of the other server when it grants. The worker is pushing until all pieces are released.
+// A grant controls its own server's shards and nothing else. The other shards are pushed without any reply. A push that is
+// granted while another one is on its way follows when that has left, without a reply, too, and the worker tells the server
+// how long it waited. The worker is pushing until all pieces are released.
 func TestAWorkerHoldsBackOnlyWhatIsNotGranted(t *testing.T) {
 	plan, schemeOf := twoServers(t)
 	e, _ := send.Lookup("fifo")
@@ -78,17 +82,81 @@ func TestAWorkerHoldsBackOnlyWhatIsNotGranted(t *testing.T) {
 	if w.State() != Pushing || !slices.Equal(w.Ungranted(), []int32{0, 1}) {
 		t.Fatalf("%v, waits for %v", w, w.Ungranted())
 	}
-	out = w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Grant, Worker: 3, Shard: own[1]}}, nil)
-	if got, want := sendsOf(plan, 1, out), fmt.Sprintf("piece/%d piece/%d pull/%d", own[1], own[1], own[1]); got != want || sendsOf(plan, 0, out) != "" {
-		t.Errorf("server 1: %s, want %s; server 0: %s", got, want, sendsOf(plan, 0, out))
+	grant := func(m int32, at time.Duration) string {
+		out := w.Step(Input{Kind: Arrived, At: at, Msg: wire.Header{Kind: wire.Grant, Worker: 3, Shard: own[m]}}, nil)
+		if err := w.Check(); err != nil {
+			t.Error(err)
+		}
+		return sendsOf(plan, 0, out) + sendsOf(plan, 1, out)
 	}
-	if w.State() != Pushing || !slices.Equal(w.Ungranted(), []int32{0}) {
-		t.Errorf("%v, waits for %v", w, w.Ungranted())
+	both := func(m int32) string { return fmt.Sprintf("piece/%d piece/%d pull/%d", own[m], own[m], own[m]) }
+	if got := grant(1, 20); got != both(1) {
+		t.Errorf("server 1 granted: %s, want %s", got, both(1))
 	}
-	w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Grant, Worker: 3, Shard: own[0]}}, nil)
-	if err := w.Check(); err != nil || w.State() != Waiting {
-		t.Errorf("%v, %v", w, err)
+	if got := grant(0, 30); got != "" || w.State() != Pushing || !slices.Equal(w.Ungranted(), []int32{0}) {
+		t.Errorf("server 0 granted, too: %s before the push to server 1 has left; %v, waits for %v", got, w, w.Ungranted())
 	}
+	got := ""
+	for _, p := range plan.Shards[own[1]].Pieces {
+		if got != "" {
+			t.Errorf("%s before the last piece for server 1 has left", got)
+		}
+		out := w.Step(Input{Kind: PieceSent, At: 50, Piece: p.ID}, nil)
+		got = sendsOf(plan, 0, out) + sendsOf(plan, 1, out)
+	}
+	if err := w.Check(); err != nil || got != both(0) || w.State() != Waiting {
+		t.Errorf("the push to server 1 has left: %s, want %s; %v, %v", got, both(0), w, err)
+	}
+	if to0, to1 := w.announce(0, nil)[0].Msg, w.announce(1, nil)[0].Msg; to0.Clock != 20 || to1.Clock != 0 {
+		t.Errorf("the worker tells server 0 that its push waited %d ns, and server 1 %d ns; want 20 and 0", to0.Clock, to1.Clock)
+	}
+}
+
+// A server that stands still holds no other server's push back: each worker pushes everything else to the others, whatever
+// they have granted. And wherever and for however long servers stand still, the run ends, in the strict order and in the
+// other one, beside shards of other schemes.
+func TestAServerThatStandsStillHoldsNoOtherPushBack(t *testing.T) {
+	plan, _ := twoServers(t)
+	const workers = 3
+	for _, skip := range []int64{0, 3} {
+		for still := range int32(2) {
+			rules := []rule{{name: "asp"}, {name: "r2sp", params: &scheme.R2SPParams{SkipAfter: skip, Profile: 1, Delta: 0.25, DeltaRounds: 2, Smoothing: 0.2}}}
+			c := newCluster(plan, workers, rules, Budget{Samples: 100}, 0)
+			stands, pushed := true, map[string]bool{} // while it stands: pieces that landed at the other one
+			c.stalled = func(n Node) bool {
+				begun := !slices.ContainsFunc(c.workers, func(w *Worker) bool { return w.Iter() < 0 })
+				return begun && n == Node(c.servers[still])
+			}
+			c.trace = func(node string, in Input, _ []Effect) {
+				stands = stands && !(node == fmt.Sprintf("s%d", still) && c.stalled(c.servers[still]))
+				if stands && in.Kind == PieceLanded && node == fmt.Sprintf("s%d", 1-still) {
+					pushed[fmt.Sprintf("w%d p%d", in.Worker, in.Piece)] = true
+				}
+			}
+			if err := c.run(10000); err != nil {
+				t.Fatalf("server %d stands still, skip_after %d: %v", still, skip, err)
+			}
+			if want := workers * len(plan.Pieces) / 2; len(pushed) != want {
+				t.Errorf("server %d stands still, skip_after %d: the other has %v, %d of %d pieces", still, skip, pushed, len(pushed), want)
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		c, _ := genCluster(t)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		c.pick, c.overtake = rng.IntN, rapid.Bool().Draw(t, "overtake")
+		still, until := 0, 0
+		steps := 0
+		c.stalled = func(n Node) bool { return n == Node(c.servers[still]) }
+		c.trace = func(string, Input, []Effect) {
+			if steps++; steps > until {
+				still, until = rng.IntN(len(c.servers)), steps+rng.IntN(200)
+			}
+		}
+		if err := c.run(200000); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // The effects of grants and revocations on a worker, in every order of arrival.
@@ -139,6 +207,52 @@ func TestGrantsAndRevokesInAnyOrder(t *testing.T) {
 				t.Errorf("did %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A grant that waits behind another push is revoked: it leaves the queue, and the push is announced again. A revocation of
+// an earlier grant, of this iteration or of the one before, takes nothing from it.
+func TestAQueuedGrantIsRevoked(t *testing.T) {
+	plan, schemeOf := twoServers(t)
+	e, _ := send.Lookup("fifo")
+	var own [2]int32
+	for s, sh := range plan.Shards {
+		if schemeOf(sh.Rule) == "r2sp" {
+			own[sh.Server] = int32(s)
+		}
+	}
+	for _, c := range []struct {
+		messages string // to server 0, after the grant of server 1: as in TestGrantsAndRevokesInAnyOrder
+		want     string
+	}{
+		{"g0", "p"}, {"g0 g0", "p"}, {"g0 r0", "a"}, {"g0 r0 g1", "ap"}, {"r0 g1 r0", "ap"}, {"g1 r0", "p"}, {"g1 i-r0", "p"}, {"r0 g0 g1", "ap"},
+	} {
+		w := NewWorker(0, plan, e.New(send.Options{}), 0)
+		w.HoldBack(schemeOf)
+		computed(t, plan, w)
+		w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Grant, Shard: own[1]}}, nil)
+		var out []Effect
+		for _, m := range strings.Fields(c.messages) {
+			in := Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Grant, Shard: own[0]}}
+			if rest, before := strings.CutPrefix(m, "i-"); before {
+				m, in.Msg.Iter = rest, -1
+			}
+			if m[0] == 'r' {
+				in.Msg.Kind = wire.Revoke
+			}
+			in.Msg.Epoch = int32(m[1] - '0')
+			out = w.Step(in, out)
+			if err := w.Check(); err != nil {
+				t.Errorf("%s: %v", c.messages, err)
+			}
+		}
+		for _, p := range plan.Shards[own[1]].Pieces {
+			out = w.Step(Input{Kind: PieceSent, Piece: p.ID}, out)
+		}
+		got := strings.NewReplacer(fmt.Sprintf("pushready/%d", own[0]), "a", fmt.Sprintf("piece/%d piece/%d pull/%d", own[0], own[0], own[0]), "p", " ", "").Replace(sendsOf(plan, 0, out))
+		if got != c.want {
+			t.Errorf("%s: did %q, want %q", c.messages, got, c.want)
+		}
 	}
 }
 

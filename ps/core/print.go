@@ -149,6 +149,10 @@ func Describe(m wire.Header) string {
 	return b.String()
 }
 
+func (w *Worker) String() string {
+	return fmt.Sprintf("w%d %v iter=%d next=%d v=%d open=%d flying=%d %v", w.me, w.state, w.iter, w.next, w.clock, w.open, w.inFlight, w.policy)
+}
+
 // Iter is the iteration being computed, or the one that was just pushed; -1 before the first of a new run.
 func (w *Worker) Iter() int64 { return w.iter }
 

@@ -51,6 +51,7 @@ type Worker struct {
 	now           time.Duration // At of the input being stepped
 	done          bool          // Done was given: nothing is in flight to the worker
 	gates         []grantGate   // per server; nil if no shard waits for grants
+	grantQueue    []int32       // servers whose grants wait for the link, in order
 	ungranted     int           // pieces that the gates hold
 	early         early
 	round         *round          // nil unless the worker works in rounds
@@ -127,7 +128,7 @@ func (w *Worker) step(in Input, out []Effect) []Effect {
 		w.must(w.early.pieces[in.Piece].inFlight, in)
 		w.noteSent(in.Piece)
 		out = w.tellPolicy(pushEvent(send.Sent, &w.plan.Pieces[in.Piece], w.serverOf(in.Piece)), out)
-		return w.advance(out)
+		return w.advance(w.grantedSent(in.Piece, out))
 	case PieceLanded:
 		s := w.plan.Pieces[in.Piece].Shard
 		if w.landsBeside(s) {
@@ -386,10 +387,6 @@ func (w *Worker) Check() error {
 		return fmt.Errorf("core: worker %d finished with %d sends and %d replies open", w.me, w.inFlight, w.open)
 	}
 	return nil
-}
-
-func (w *Worker) String() string {
-	return fmt.Sprintf("w%d %v iter=%d next=%d v=%d open=%d flying=%d %v", w.me, w.state, w.iter, w.next, w.clock, w.open, w.inFlight, w.policy)
 }
 
 // must panics on an input that no driver may give in this state. Such an input is our own bug.

@@ -17,7 +17,7 @@ import (
 // every turn and computes from all of them when needed. It sorts all workers to find the one whose turn it is.
 type plainRotation struct {
 	keys    scheme.R2SPParams
-	server  int64
+	servers time.Duration
 	workers []*plainWorker
 	v       int64
 	now     time.Duration
@@ -46,22 +46,23 @@ type plainWorker struct {
 }
 
 type plainTurn struct {
-	grant, landed, pulled, ready time.Duration // landed 0: not in its turn
-	busy                         time.Duration // until ready, since it was ready before, without its wait for replies
-	table                        *plainTable   // the timetable when it was granted
-	due                          time.Duration
+	grant, landed    time.Duration // landed 0: not in its turn
+	push, pull, took time.Duration // took: until ready again; both without what was queued
+	busy             time.Duration // until ready, since it was ready before, without its wait for replies
+	table            *plainTable   // the timetable when it was granted
+	due              time.Duration
 }
 
 // plainTable is a timetable; period 0: no worker has a slot.
 type plainTable struct {
-	period, offset, t0 time.Duration
-	order              []*plainWorker
-	cycle              map[*plainWorker]time.Duration
-	late               map[*plainWorker][]time.Duration // of every turn under it
+	period, elsewhere, t0 time.Duration
+	order                 []*plainWorker
+	cycle                 map[*plainWorker]time.Duration
+	late                  map[*plainWorker][]time.Duration // of every turn under it
 }
 
 func newPlainRotation(v schemetest.Variant, env scheme.Env) *plainRotation {
-	p := &plainRotation{keys: *v.Params.(*scheme.R2SPParams), server: int64(env.Server), v: env.Start, round: -1}
+	p := &plainRotation{keys: *v.Params.(*scheme.R2SPParams), servers: time.Duration(env.Servers), v: env.Start, round: -1}
 	for w := range env.Workers {
 		me := &plainWorker{id: int32(w), parked: -1}
 		if env.Clocks != nil {
@@ -92,7 +93,7 @@ func (p *plainRotation) decide(ev scheme.Event) (out []scheme.Decision) {
 		}
 		return p.act()
 	case scheme.Ready:
-		p.announced(w, ev.Iter, ev.Blocked)
+		p.announced(w, ev.Iter, ev.Blocked, ev.Queued)
 		return p.act()
 	case scheme.Left:
 		if !w.left {
@@ -182,7 +183,7 @@ func (p *plainRotation) pushed(w *plainWorker, ev scheme.Event) (out []scheme.De
 	return append(append(out, fold(ev, 0), commit(w.id, ev.Iter, float64(ev.Samples)/float64(sum), ev.Samples)), p.release()...)
 }
 
-func (p *plainRotation) announced(w *plainWorker, iter int64, blocked time.Duration) {
+func (p *plainRotation) announced(w *plainWorker, iter int64, blocked, queued time.Duration) {
 	if w.left {
 		return
 	}
@@ -192,7 +193,7 @@ func (p *plainRotation) announced(w *plainWorker, iter int64, blocked time.Durat
 		w.firstAt = map[int64]time.Duration{iter: p.now}
 	}
 	if t := w.last; t != nil && t.landed > 0 {
-		t.ready, t.pulled, t.busy = p.now, max(0, w.sentAt-t.landed), max(0, p.now-before-blocked)
+		t.pull, t.busy, t.push, t.took = max(0, w.sentAt-t.landed), max(0, p.now-before-blocked), max(0, t.landed-t.grant-queued), max(0, p.now-t.grant-queued)
 		w.turns = append(w.turns, *t)
 		if t.due > 0 && t.table == p.table {
 			p.table.late[w] = append(p.table.late[w], p.now-t.due)
@@ -251,66 +252,56 @@ func (p *plainRotation) choose() {
 	}
 }
 
-// times are the measurements of the turns of some workers: the largest averages, the largest of the shortest pushes,
-// and the slowdown of pushes against those.
-func (p *plainRotation) times(of []*plainWorker) (cycle, pull, alone, crowd time.Duration) {
+// times are the measurements of the turns of some workers: the largest averages, and the largest of the shortest pushes.
+func (p *plainRotation) times(of []*plainWorker) (cycle, pull, alone time.Duration) {
 	for _, w := range of {
-		var c, s, l, short time.Duration
+		var c, l, short time.Duration
 		for k, t := range w.turns {
-			push := t.landed - t.grant
-			if n := time.Duration(min(int64(k+1), p.keys.Profile)); true {
-				c, s, l = c+(min(t.ready-t.grant, t.busy+push)-c)/n, s+(push-s)/n, l+(t.pulled-l)/n
+			if k == 0 || t.push < short {
+				short = t.push
 			}
-			if k == 0 || push < short {
-				short = push
-			}
+			n := time.Duration(min(int64(k+1), p.keys.Profile))
+			c, l = c+(min(t.took, t.busy+p.servers*t.push+t.pull)-c)/n, l+(t.pull-l)/n
 		}
-		cycle, pull, alone, crowd = max(cycle, c), max(pull, l), max(alone, short), max(crowd, s-short)
+		cycle, pull, alone = max(cycle, c), max(pull, l), max(alone, short)
 	}
-	if p.server == 0 {
-		crowd = 0
-	}
-	return cycle, pull, alone, crowd
+	return cycle, pull, alone
 }
 
 func (p *plainRotation) stale() bool {
-	cycle, pull, alone, crowd := p.times(p.table.order)
-	offset, n := time.Duration(p.server)*alone, time.Duration(len(p.table.order))
-	off := func(d, unit time.Duration) bool { return math.Abs(float64(d)) > p.keys.Delta*float64(unit) }
-	return off(max(offset+cycle, n*alone, n*pull)-p.table.period, p.gap()) || off(offset-p.table.offset, offset) || off(crowd, offset)
+	cycle, pull, alone := p.times(p.table.order)
+	n := time.Duration(len(p.table.order))
+	return math.Abs(float64(max(cycle, n*alone, n*pull)-p.table.period)) > p.keys.Delta*float64(p.gap())
 }
 
 func (p *plainRotation) deal() {
 	t := &plainTable{cycle: map[*plainWorker]time.Duration{}, late: map[*plainWorker][]time.Duration{}}
 	t.order = slices.DeleteFunc(p.live(), func(w *plainWorker) bool { return w.out })
 	n := time.Duration(len(t.order))
-	cycle, pull, alone, crowd := p.times(t.order)
-	t.offset = time.Duration(p.server) * alone
-	first := p.table == nil || p.table.period == 0
+	cycle, pull, alone := p.times(t.order)
+	t.elsewhere = (p.servers - 1) * alone
 	last := time.Duration(0)
-	if !first {
+	if p.table != nil && p.table.period > 0 {
 		last = p.table.period
 	}
 	p.table = t
-	if t.period = max(t.offset+cycle, n*alone, n*pull); t.period < n && last >= n {
+	if t.period = max(cycle, n*alone, n*pull); t.period < n && last >= n {
 		t.period = last
 	} else if t.period < n {
 		t.period = 0
 		return
 	}
 	p.changed = false
-	if t.t0 = p.now + crowd; first {
-		t.t0 += t.offset
-	}
+	t.t0 = p.now
 	for k, w := range t.order {
-		t.cycle[w], _, _, _ = p.times([]*plainWorker{w})
+		t.cycle[w], _, _ = p.times([]*plainWorker{w})
 		expected := time.Duration(math.MinInt64 / 2)
 		if w.ready {
 			expected = w.readyAt
 		} else if w.last != nil && w.last.landed > 0 && len(w.turns) > 0 {
 			expected = w.last.grant + t.cycle[w]
 		}
-		t.t0 = max(t.t0, expected+t.offset-time.Duration(k)*t.period/n)
+		t.t0 = max(t.t0, expected-time.Duration(k)*t.period/n)
 	}
 }
 
@@ -352,7 +343,7 @@ func (p *plainRotation) act() (out []scheme.Decision) {
 		}
 		wake := time.Duration(math.MaxInt64)
 		if p.keys.SkipAfter > 0 && p.table != nil && p.table.period > 0 {
-			wake = from + time.Duration(p.keys.SkipAfter)*p.gap()
+			wake = from + time.Duration(p.keys.SkipAfter)*p.gap() + p.table.elsewhere
 		}
 		if w.ready && !p.granted {
 			wake = slot
@@ -374,15 +365,15 @@ func (p *plainRotation) act() (out []scheme.Decision) {
 	}
 }
 
-// TestHindsightOfR2SP compares each setting with the plain one on random histories, decision by decision, for the
-// first server and the second.
+// TestHindsightOfR2SP compares each setting with the plain one on random histories, decision by decision, with one
+// server and with several.
 func TestHindsightOfR2SP(t *testing.T) {
 	e, _ := scheme.Lookup("r2sp")
 	for _, v := range schemetest.Variants(e) {
 		t.Run(v.String(), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				env := schemetest.DrawEnv(rt)
-				env.Server = rapid.IntRange(0, 2).Draw(rt, "server")
+				env.Servers = rapid.IntRange(1, 3).Draw(rt, "servers")
 				s, p := v.New(env), newPlainRotation(v, env)
 				d := schemetest.Driver{Env: env, Grants: true, See: func(ev scheme.Event, got []scheme.Decision) {
 					if want := p.decide(ev); !slices.Equal(got, want) {

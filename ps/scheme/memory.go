@@ -65,7 +65,7 @@ func (r *rotation) memoryNumbers() (list []number) {
 		for _, p := range []*int64{&w.samples, &w.measured} {
 			add(func() int64 { return *p }, func(x int64) { *p = x })
 		}
-		for _, p := range []*time.Duration{&w.cycle, &w.push, &w.pull, &w.pushMin} {
+		for _, p := range []*time.Duration{&w.cycle, &w.pull, &w.pushMin} {
 			add(func() int64 { return int64(*p) }, func(x int64) { *p = time.Duration(x) })
 		}
 	}

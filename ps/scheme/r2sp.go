@@ -66,7 +66,7 @@ var r2sp = Entry{
 type rotation struct {
 	keys    R2SPParams
 	weight  float64       // of one push; 0: by its samples
-	server  int           // k: the slots are k push times later than those of server 0
+	servers int           // of the run; a worker pushes to one at a time
 	shards  []int32       // ascending
 	clocks  []shardClocks // per shard
 	workers []turnState
@@ -109,10 +109,9 @@ type turnState struct {
 	landedAt     time.Duration // of the push under the grant; unknown: it did not land in its turn
 	sentAt       time.Duration // when a reply was last sent
 	measured     int64         // turns in the averages, at most Profile
-	cycle        time.Duration // average from grant to ready again, without waits for other servers
-	push         time.Duration // average from grant to landed
+	cycle        time.Duration // average from the push to ready again, without waits for grants of other servers
 	pull         time.Duration // average from landed to sent
-	pushMin      time.Duration // shortest push ever: as if nothing else used the link
+	pushMin      time.Duration // shortest push ever, without its wait for pushes to other servers: as if nothing else used the link
 
 	rank         int64         // among the workers with a slot, -1: it has none
 	plannedCycle time.Duration // cycle when the slots were dealt, 0: none yet
@@ -138,7 +137,7 @@ func newR2SP(env Env, common Common, params Params) (Scheme, error) {
 	if common.Fold == FoldRank {
 		return nil, fmt.Errorf("r2sp: fold: rank waits until an iteration closes, but r2sp commits each push in its turn; use fold: arrival")
 	}
-	r := &rotation{keys: p, weight: common.Weight, server: env.Server, shards: slices.Clone(env.Shards), workers: make([]turnState, env.Workers),
+	r := &rotation{keys: p, weight: common.Weight, servers: max(1, env.Servers), shards: slices.Clone(env.Shards), workers: make([]turnState, env.Workers),
 		turn: NoWorker, round: -1, wakeAt: unknown}
 	for w := range r.workers {
 		r.workers[w] = turnState{left: env.Clocks != nil && env.Clocks[w] < 0, landedAt: unknown, readyDue: unknown, rank: -1}

@@ -67,7 +67,7 @@ func (r *rotation) listed(head string, is func(w int) bool) string {
 }
 
 // r2spVersion is the first byte of the saved state; each new layout takes the next number.
-const r2spVersion = 1
+const r2spVersion = 2
 
 // saveNumbers writes a version byte, the letters "r2sp", then 64-bit little-endian integers.
 func saveNumbers(list []number) []byte {
@@ -165,7 +165,7 @@ func (r *rotation) numbers() (list []number) {
 	count(&r.rounds, 0)
 	count(&r.slotCount, 0)
 	flag(&r.granted, &r.redeal)
-	when(&r.turnAt, &r.wakeAt, &r.now, &r.period, &r.roundStart, &r.offset)
+	when(&r.turnAt, &r.wakeAt, &r.now, &r.period, &r.roundStart, &r.elsewhere)
 	for i := range r.workers {
 		w := &r.workers[i]
 		flag(&w.left, &w.suspended, &w.ready)
@@ -175,7 +175,7 @@ func (r *rotation) numbers() (list []number) {
 		count(&w.drifted, 0)
 		count(&w.rank, -1)
 		count(&w.measured, 0)
-		when(&w.readyAt, &w.firstReadyAt, &w.grantAt, &w.landedAt, &w.sentAt, &w.cycle, &w.push, &w.pushMin, &w.pull, &w.plannedCycle, &w.readyDue)
+		when(&w.readyAt, &w.firstReadyAt, &w.grantAt, &w.landedAt, &w.sentAt, &w.cycle, &w.pushMin, &w.pull, &w.plannedCycle, &w.readyDue)
 		list = append(list, number{func() int64 { return int64(w.drift) }, func(x int64) { w.drift = time.Duration(x) }, -maxClock, maxClock})
 	}
 	for k := range r.clocks {

@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// rotationScript runs the scripts of r2sp. new may have server=K and shards=N too; the events are
+// rotationScript runs the scripts of r2sp. new may have servers=N and shards=N too; the events are
 //
-//	ready wK [at=3ms]               a push of the worker's next iteration is ready
+//	ready wK [at=3ms]               a push of the worker's next iteration is ready; blocked=1ms and queued=1ms say what it waited
 //	push wK [sN] [samples=N] [at=]  it lands, of shard N or of all
 //	turn wK [samples=N] [at=]       it lands, and for all shards the pull comes, and the reply leaves
 //	want wK | sent wK               of all shards
@@ -55,6 +55,10 @@ func (s *rotationScript) events(t *testing.T, d *datadriven.TestData, line strin
 		switch text, timed := strings.CutPrefix(word, "at="); {
 		case timed:
 			s.at, err = time.ParseDuration(text)
+		case strings.HasPrefix(word, "blocked="):
+			ev.Blocked, err = time.ParseDuration(word[len("blocked="):])
+		case strings.HasPrefix(word, "queued="):
+			ev.Queued, err = time.ParseDuration(word[len("queued="):])
 		case word[0] == 'w':
 			_, err = fmt.Sscanf(word, "w%d", &ev.Worker)
 		case strings.HasPrefix(word, "samples="):

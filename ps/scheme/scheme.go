@@ -52,6 +52,7 @@ type Event struct {
 	// the Entry asks for them.
 	Norm2, NormInf, NormW float32
 	Blocked               time.Duration // Ready: how long the worker waited for replies of all servers before it computed this push
+	Queued                time.Duration // Ready: how long its last push waited, once granted, for its pushes to other servers
 	At                    time.Duration // since the start of the run, stamped by the driver
 }
 

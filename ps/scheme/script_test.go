@@ -128,8 +128,8 @@ func (s *script) make(t *testing.T, d *datadriven.TestData) string {
 			after, _ = time.ParseDuration(arg.Vals[0])
 		case "private":
 			private = true
-		case "server":
-			arg.Scan(t, 0, &env.Server)
+		case "servers":
+			arg.Scan(t, 0, &env.Servers)
 		case "shards":
 			arg.Scan(t, 0, &shards)
 		case "follows":

@@ -62,6 +62,9 @@ func (ev Event) String() string {
 		if ev.Blocked != 0 {
 			head += fmt.Sprintf(" blocked=%v", ev.Blocked)
 		}
+		if ev.Queued != 0 {
+			head += fmt.Sprintf(" queued=%v", ev.Queued)
+		}
 	case Closed:
 		head = fmt.Sprintf("%v s%d i%d of %d", ev.Kind, ev.Shard, ev.Iter, ev.Parts)
 		if ev.Worker != NoWorker {

@@ -8,7 +8,7 @@ type slots struct {
 	period     time.Duration // T; 0: not measured yet, no worker has a slot
 	slotCount  int64         // workers with a slot
 	roundStart time.Duration // of this round
-	offset     time.Duration // by which roundStart is later than at server 0
+	elsewhere  time.Duration // for which a worker pushes to the other servers; it may do so before it pushes here
 	rounds     int64         // rounds begun so far
 	redeal     bool          // the slots must be dealt anew when the next round begins
 }
@@ -41,7 +41,7 @@ func (r *rotation) announced(ev Event, out []Decision) []Decision {
 		w.firstReadyAt = r.now
 	}
 	w.ready, w.iter, w.readyAt = true, ev.Iter, r.now
-	r.measure(w, busy)
+	r.measure(w, busy, ev.Queued)
 	if w.suspended {
 		r.enter(ev.Worker)
 	}
@@ -177,12 +177,13 @@ func (r *rotation) missTurn(w *turnState, out []Decision) []Decision {
 	return out
 }
 
-// deadline is the time after which a worker that should have pushed at from is late; unknown: never.
+// deadline is the time after which a worker that should have pushed at from is late; unknown: never. Its pushes to the
+// other servers do not make it late.
 func (r *rotation) deadline(from time.Duration) time.Duration {
 	if r.keys.SkipAfter == 0 || r.period == 0 {
 		return unknown
 	}
-	return from + time.Duration(r.keys.SkipAfter)*r.gap()
+	return from + time.Duration(r.keys.SkipAfter)*r.gap() + r.elsewhere
 }
 
 func (r *rotation) gap() time.Duration { return r.period / time.Duration(r.slotCount) }
@@ -205,23 +206,24 @@ func (r *rotation) askAlarm(at time.Duration, out []Decision) []Decision {
 }
 
 // measure updates a worker's averages when the worker is ready again after a turn, and checks whether it keeps its
-// slot. busy is the time since the worker was ready before, without its waits for replies. Waits for other servers are
-// not part of its cycle: otherwise each rotation would stretch its period by the slots and deadlines of the others,
-// without end.
-func (r *rotation) measure(w *turnState, busy time.Duration) {
+// slot. busy is the time since the worker was ready before, without its waits for replies; queued is how long its push
+// waited for its pushes to other servers. A cycle is at most what the worker needs where nobody is in its way: computing,
+// a push to each server, and a pull, since all other pulls run beside pushes. Waits for the grants of other servers are
+// no part of it: otherwise each rotation would stretch its period by the slots and deadlines of the others, without end.
+func (r *rotation) measure(w *turnState, busy, queued time.Duration) {
 	if w.landedAt == unknown {
 		return
 	}
-	push := w.landedAt - w.grantAt
+	push, pull := max(0, w.landedAt-w.grantAt-queued), max(0, w.sentAt-w.landedAt)
 	if w.measured == 0 {
 		w.pushMin = push
 	}
 	w.pushMin = min(w.pushMin, push)
 	w.measured = min(w.measured+1, r.keys.Profile)
 	n := time.Duration(w.measured)
-	w.cycle += (min(w.readyAt-w.grantAt, push+max(0, busy)) - w.cycle) / n
-	w.push += (push - w.push) / n
-	w.pull += (max(0, w.sentAt-w.landedAt) - w.pull) / n
+	need := max(0, busy) + time.Duration(r.servers)*push + pull
+	w.cycle += (min(max(0, w.readyAt-w.grantAt-queued), need) - w.cycle) / n
+	w.pull += (pull - w.pull) / n
 	if w.readyDue == unknown {
 		return
 	}
@@ -236,10 +238,8 @@ func (r *rotation) measure(w *turnState, busy time.Duration) {
 }
 
 // dealSlots makes a timetable from the measurements. Its start is the earliest time at which no worker's slot comes
-// before the worker is expected to be ready, plus k push times at server k. Announcements reach all servers at about
-// the same time, so their starts differ by just that, and servers exchange no message. Where the links are the limit,
-// workers wait anyway, and the expected times are long past. Then the start is now, plus k push times for the first
-// timetable, and later plus the time by which pushes are slowed down.
+// before the worker is expected to be ready. Servers exchange no message: a worker announces itself to all of them at about
+// the same time, and pushes to one after the other (ps/core), so that they follow each other by a push.
 func (r *rotation) dealSlots() {
 	n := int64(0)
 	for i := range r.workers {
@@ -250,22 +250,18 @@ func (r *rotation) dealSlots() {
 			n++
 		}
 	}
-	first := r.period == 0
 	r.slotCount = n
-	period, offset := r.estimate()
+	period, push := r.estimate()
 	if period < time.Duration(n) { // no worker was measured, or everything took no time
 		if r.period < time.Duration(n) {
-			r.period, r.offset = 0, offset
+			r.period = 0
 			return
 		}
 		period = r.period // of workers that have left: without a period no turn could be missed
 	}
-	r.period, r.offset = period, offset
+	r.period, r.elsewhere = period, time.Duration(r.servers-1)*push
 	r.redeal = false
-	r.roundStart = r.now + r.pushSlowdown()
-	if first { // before this, the rotations of all servers ran without offsets
-		r.roundStart += r.offset
-	}
+	r.roundStart = r.now
 	for i := range r.workers {
 		w := &r.workers[i]
 		if w.rank < 0 {
@@ -274,48 +270,28 @@ func (r *rotation) dealSlots() {
 		early := time.Duration(w.rank) * r.period / time.Duration(n)
 		switch {
 		case w.ready:
-			r.roundStart = max(r.roundStart, w.readyAt+r.offset-early)
+			r.roundStart = max(r.roundStart, w.readyAt-early)
 		case w.landedAt != unknown && w.measured > 0:
-			r.roundStart = max(r.roundStart, w.grantAt+w.cycle+r.offset-early)
+			r.roundStart = max(r.roundStart, w.grantAt+w.cycle-early)
 		}
 	}
 }
 
-// estimate is the shortest period that the workers with a slot can keep, and the offset of this server's slots from
-// those of server 0. The slowest worker decides, or the link where N pushes or pulls take longer.
-func (r *rotation) estimate() (period, offset time.Duration) {
-	cycle, push, pull := time.Duration(0), time.Duration(0), time.Duration(0)
+// estimate is the shortest period that the workers with a slot can keep, and the longest of their shortest pushes. The
+// slowest worker decides, or the link where N pushes or pulls take longer.
+func (r *rotation) estimate() (period, push time.Duration) {
+	cycle, pull := time.Duration(0), time.Duration(0)
 	for i := range r.workers {
 		if w := &r.workers[i]; w.rank >= 0 {
 			cycle, push, pull = max(cycle, w.cycle), max(push, w.pushMin), max(pull, w.pull)
 		}
 	}
-	offset = time.Duration(r.server) * push
 	n := time.Duration(r.slotCount)
-	return max(offset+cycle, n*push, n*pull), offset
+	return max(cycle, n*push, n*pull), push
 }
 
-// slotsOutdated says whether a new timetable would differ from the current one, or whether the current one does not
-// keep the workers' pushes to different servers apart.
+// slotsOutdated says whether the period of a new timetable would differ from the current one.
 func (r *rotation) slotsOutdated() bool {
-	period, offset := r.estimate()
-	off := func(a, b, unit time.Duration) bool {
-		return float64(max(a-b, b-a)) > r.keys.Delta*float64(unit)
-	}
-	return off(period, r.period, r.gap()) || off(offset, r.offset, offset) || off(r.pushSlowdown(), 0, offset)
-}
-
-// pushSlowdown is the largest difference between a worker's average and shortest push: at most the time for which the
-// worker still pushes to the server before this one. It is 0 at server 0, which leaves it to the others to keep clear
-// of it.
-func (r *rotation) pushSlowdown() (most time.Duration) {
-	if r.server == 0 {
-		return 0
-	}
-	for i := range r.workers {
-		if w := &r.workers[i]; w.rank >= 0 {
-			most = max(most, w.push-w.pushMin)
-		}
-	}
-	return most
+	period, _ := r.estimate()
+	return float64(max(period-r.period, r.period-period)) > r.keys.Delta*float64(r.gap())
 }

@@ -292,6 +292,7 @@ func (d *Driver) send(w int, kind scheme.EventKind, iter int64) {
 	}
 	if kind == scheme.Ready && !d.Plain {
 		ev.Blocked = time.Duration(rapid.IntRange(0, 20).Draw(d.t, "blocked")) * time.Millisecond
+		ev.Queued = time.Duration(rapid.IntRange(0, 10).Draw(d.t, "queued")) * time.Millisecond
 	}
 	if kind == scheme.Left {
 		d.workers[w].asked, d.workers[w].elsewhere = false, false

@@ -58,9 +58,9 @@ formula() {
 			if (scheme == "bsp")
 				T = overlap == "false" ? C + link * (1 + 1 / parts) : max(C + 2 * N * layer, link + N * layer)
 			else if (overlap == "false")
-				T = max(C + x + m, N * m)
+				T = max(C + x + m / parts, N * m)
 			else
-				T = max(2 * C / 3 + max(x + layer + C / 3 / L, (S - 1) * m + 2 * layer + C / 3), N * m)
+				T = max(2 * C / 3 * (1 - (S - 1) / L) + max((S - 1) * m + 2 * layer + C / 3, x + layer + S * C / 3 / L), N * m)
 			printf "%.2f", 1000 / T
 		}'
 }
