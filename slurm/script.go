@@ -210,7 +210,7 @@ func (s *Script) launch(w *writer) {
 		`trap 'if [ -n "$launcher" ]; then warned=yes; kill -USR1 "$launcher"; else early=yes; fi' USR1`)
 	w.raw("")
 	w.block("The run writes this token into its files: what another start has left there is no evidence of this one.",
-		`start="${SLURM_JOB_ID:-$$}.${SLURM_RESTART_COUNT:-0}"`)
+		`start="${SLURM_JOB_ID:-$$$RANDOM}.${SLURM_RESTART_COUNT:-0}"`)
 	w.block("Which of some files this start has written; with restarts each has a number behind the token.",
 		`ours() { grep -lsF -e "\"start\": \"$start\"" -e "\"start\": \"$start." "$@"; }`)
 	w.block("Whether the summary is of this start.", `summed() { [ -n "$(ours "$out/summary.json")" ]; }`)

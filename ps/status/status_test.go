@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -293,5 +294,16 @@ func TestAnEarlierStartIsNotTheNewest(t *testing.T) {
 	r, err := Read(dir, now)
 	if err != nil || r.Ended != "" || len(r.Ranks) != 1 || r.Ranks[0].Rank != 0 || r.Size != 2 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// What a run that has just resumed has not measured yet reads as if it had diverged.
+func TestWhatIsNotMeasuredYetIsNotShown(t *testing.T) {
+	nan := metrics.Float(math.NaN())
+	if text := (&Lead{Iteration: 7, Samples: 100, Done: -1, ETAS: -1, Loss: nan, SamplesPerS: nan}).words(); strings.Contains(text, "NaN") {
+		t.Errorf("a run that has just resumed is shown as %q", text)
+	}
+	if text := (&Lead{Samples: 100, Loss: nan, SamplesPerS: 5}).words(); !strings.Contains(text, "loss NaN") {
+		t.Errorf("a run that has diverged is shown as %q", text)
 	}
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -140,7 +141,7 @@ func (l *Lead) words() string {
 	if l.Done >= 0 {
 		text += fmt.Sprintf(", %.0f %% of the budget", 100*l.Done)
 	}
-	if l.Samples > 0 {
+	if l.Samples > 0 && !math.IsNaN(float64(l.SamplesPerS)) { // a run that has just resumed has measured nothing yet
 		text += fmt.Sprintf(", loss %.4g, %.4g samples/s", l.Loss, l.SamplesPerS)
 	}
 	if l.ETAS >= 0 {
