@@ -9,6 +9,7 @@ package runtime
 
 import (
 	"io"
+	"io/fs"
 	"log/slog"
 
 	"fluentps/comm"
@@ -63,6 +64,7 @@ type Options struct {
 type hooks struct {
 	initFile func(string) string // the file that this rank sees as model.init; nil: the file of that name
 	mute     bool                // send one heartbeat and no more
+	hostRoot fs.FS               // the root of the file system in which this rank looks for free memory; nil: /
 }
 
 // ModeMPI is the Mode of ranks that are processes.

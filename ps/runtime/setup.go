@@ -51,15 +51,18 @@ func (r *rank) meet() error {
 
 // setup returns with every rank ready to train, or with the same error on all of them.
 func (r *rank) setup() error {
+	before := r.memoryFree() // no rank reads data before all have met
 	if err := r.meet(); err != nil {
 		return err
 	}
 	if err := r.load(); err != nil {
 		return err
 	}
-	if err := r.station.Net.Agree(r.station.Cut(), CodeUsage); err != nil {
+	ledger, err := r.station.Cut()
+	if err := r.station.Net.Agree(err, CodeUsage); err != nil {
 		return err
 	}
+	r.checkHost(ledger, before)
 	if r.station.Me == 0 && r.o.Lead.Known != nil {
 		r.o.Lead.Known(layout.FactsOf(r.station.Plan, r.station.Roles, r.station.Set.Train.Rows()))
 	}

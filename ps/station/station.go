@@ -61,11 +61,11 @@ type Station struct {
 // Axes are options of nodes that no key of the configuration sets.
 type Axes = build.Axes
 
-// Cut cuts the parameters into shards, and sets Params, Plan, SnapshotsMax and WorkerOf.
-func (s *Station) Cut() error {
+// Cut cuts the parameters into shards, and sets Params, Plan, SnapshotsMax and WorkerOf. It returns the memory of all ranks.
+func (s *Station) Cut() (*layout.Ledger, error) {
 	q, err := layout.Prepare(s.Config, s.Roles, s.Hosts, s.Set, s.Link)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.Params, s.Plan, s.SnapshotsMax = q.Params, q.Plan, q.Ledger.Snapshots
 	if s.Plan.Windows != nil { // they bound what is on the way
@@ -78,7 +78,7 @@ func (s *Station) Cut() error {
 	for w, rank := range s.Roles.Workers {
 		s.WorkerOf[rank] = int32(w)
 	}
-	return nil
+	return q.Ledger, nil
 }
 
 // Build returns the maker of nodes and stores.
