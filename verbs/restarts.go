@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -80,6 +81,11 @@ func supervision(c *cli.Context, began time.Time, signals chan os.Signal) (*supe
 		warnWithoutCheckpoints(c, in)
 	}
 	o.Replicas = in.cfg.Checkpoint.Replica > 0
+	if !local { // before there is a folder that nobody would write to
+		if _, err := exec.LookPath(o.Launcher[0]); err != nil {
+			return nil, usagef("run: cannot start %s: %v", o.Launcher[0], err)
+		}
+	}
 	return o, chooseFolder(c, o, in.cfg.Name)
 }
 
