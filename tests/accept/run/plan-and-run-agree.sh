@@ -38,7 +38,7 @@ for ((k = 1; k <= configs; k++)); do
 	2)
 		refused=$((refused + 1))
 		[ "$(grep -c 'cluster.memory_max is' "$TMP/plan")" = "$(grep -c 'cluster.memory_max is' "$TMP/log")" ] || fail "configuration $k: plan and run give other reasons: $(tail -n 2 "$TMP/plan" "$TMP/log")"
-		grep -q 'cluster.memory_max is' "$TMP/plan" && echo memory >>"$TMP/reasons" || head -n 1 "$TMP/plan" >>"$TMP/reasons"
+		if grep -q 'cluster.memory_max is' "$TMP/plan"; then echo memory; else head -n 1 "$TMP/plan"; fi >>"$TMP/reasons"
 		;;
 	*) fail "configuration $k: plan ends with $plan" ;;
 	esac
