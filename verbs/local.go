@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"sync"
 
 	"fluentps/comm/inproc"
@@ -28,6 +29,10 @@ func (j *job) local(n int) error {
 			os.Exit(exitCodeFor(j.setupCode(), os.Args))
 		},
 	})
+	defer func() { // a process that goes on, as that of a test does, is not this run's to end any more
+		signal.Stop(j.signals)
+		j.trains.Store(true)
+	}()
 	text := fmt.Sprintf("none; %d ranks as goroutines of this process", n)
 	ranks := inproc.New(n, inproc.Options{PoolMax: poolMax})
 	all := make([]ps.Options, n)

@@ -128,7 +128,7 @@ func timeLimit(c *cli.Context) (time.Duration, error) {
 const askTime = 30 * time.Second
 
 // whyTime bounds how long the controller of Slurm may take to say why it ends a job: by default all is killed 30 s after the signal.
-const whyTime = time.Second
+const whyTime = 4 * time.Second
 
 // whyStopped says what Slurm knows of a signal that has stopped a run.
 func whyStopped(job *slurm.Job) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -157,3 +158,25 @@ func TestOutletOfAClosedPipe(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// A run with ranks as goroutines that was over in set-up does not end a process that goes on, whatever it is asked after that.
+func TestARunThatIsOverEndsNoProcess(t *testing.T) {
+	defer signal.Reset()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, []byte("data: {set: generated}\nmodel: {name: softmax}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	code := report(&errOut, newApp(&out, &errOut).Run([]string{"fluentps", "run", "--local", "3", "--out", dir, file}))
+	if code != codeUsage {
+		t.Fatalf("a run in a folder that is not empty ends with %d: %s%s", code, out.String(), errOut.String())
+	}
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGUSR1)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	<-heard
+	time.Sleep(setupGrace + 100*time.Millisecond) // else this process has ended
+}

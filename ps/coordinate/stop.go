@@ -36,7 +36,7 @@ func (l *Lead) SignalStops(signal string) {
 }
 
 // whyMax is how long the end of a run waits for the batch system's answer: it kills its job soon.
-const whyMax = 1500 * time.Millisecond
+const whyMax = 4500 * time.Millisecond
 
 // explainSignal adds to the reason of the end what the batch system has answered. Most of the time the final checkpoint took longer.
 func (l *Lead) explainSignal() {
