@@ -107,7 +107,7 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	# whole: they are about schemes, folders, signals and checkpoints, and any kernels give what they compare.
 	list=$(grep -vxE 'fluentps/(kernels/kerneltest|tests/mutations)' <<<"$list")
 	# shellcheck disable=SC2086 # one argument per package
-	TMPDIR=$dir go test -json -vet=off -tags "$tags" -skip "^Test($simulated|$raced)\$" $list ./tests/cli ./tests/net ./tests/own | keep
+	TMPDIR=$dir go test -json -vet=off -tags "$tags" -timeout=20m -skip "^Test($simulated|$raced)\$" $list ./tests/cli ./tests/net ./tests/own | keep
 	go test -json -vet=off -tags "blas halves" ./kernels/cpu | keep # what is for AVX-512, also where there is none
 }
 
@@ -151,7 +151,7 @@ stage_mpich() { # what needs ranks once more, built for MPICH
 	local list same='asp|bounded_delay|dssp|pssp|dsps|softsync|consgd|dynsgd'
 	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -v '^fluentps/verbs$')
 	# shellcheck disable=SC2086 # one argument per package
-	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=9m -skip "Test(RecordsReplay|DriversDecideAlike)/(1_workers_)?($same)\$" $list ./tests/net | keep
+	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=15m -skip "Test(RecordsReplay|DriversDecideAlike)/(1_workers_)?($same)\$" $list ./tests/net | keep
 	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=4m -run 'TestScripts/(mpi|vendor|bench)$' ./tests/cli | keep
 }
 
@@ -187,26 +187,27 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 		cd "$dir/tree/${package#fluentps/}"
 		go tool test2json -t -p "$package" setpriv --reuid=65534 --regid=65534 --clear-groups \
 			env HOME="$dir/home" TMPDIR="$dir/home/tmp" USER=nobody FLUENTPS_TEST_BIN="$dir/tree/bin/fluentps" \
-			"$dir/test/${package//\//-}" -test.v=test2json -test.timeout=10m \
+			"$dir/test/${package//\//-}" -test.v=test2json -test.timeout=15m \
 			-test.skip="${without[$package]:-^$}" </dev/null | keep
 	done
 }
 
 stage_race() { # packages without cgo, with the invariant checks that only this tag turns on
 	# What starts no goroutine has no races, and takes ten times as long under the detector. tests/tidy holds the pure
-	# packages to it; of the others package workload's networks would take minutes, and runs with them are in runtime. Package bench
+	# packages to it; alone holds some others. Package workload's networks would take minutes, and runs with them are in runtime. Package bench
 	# times kernels in plain Go, and drives runs of runtime.
-	local without
+	local without alone="ps/workload configs ps/params ps/checkpoint"
 	unset FLUENTPS_KERNELS_LIBRARY # as in stage pure
-	# A test of it that measures the heap beside it does so in a goroutine that touches nothing of the package.
-	if find ps/workload -name '*.go' ! -name '*_test.go' -exec grep -HnE '^[^/]*(\bgo func|\.Go\()' {} + | grep .; then
-		echo "ps/workload starts goroutines: take it into this stage" >&2
+	# A test of workload that measures the heap beside it does so in a goroutine that touches nothing of the package.
+	# shellcheck disable=SC2086 # one argument per folder
+	if find $alone -name '*.go' ! -name '*_test.go' -exec grep -HnE '^[^/]*(\bgo func|\.Go\()' {} + | grep .; then
+		echo "these start goroutines: take their packages into this stage" >&2
 		return 1
 	fi
 	without=$(sed -n 's/^var pure = //p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|')
 	test -n "$without"
 	# shellcheck disable=SC2046 # one argument per package
-	go test -json -vet=off -race -tags invariants -timeout=15m $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|ps/workload|ps/bench)(/|\$)") | keep
+	go test -json -vet=off -race -tags invariants -timeout=25m $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|${alone// /|}|ps/bench)(/|\$)") | keep
 }
 
 # Each stage is a process of its own: bash turns `set -e` off inside a function whose outcome is tested.
