@@ -2,9 +2,12 @@ package slurm
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"fluentps/ps/foreign"
@@ -26,6 +29,10 @@ type standing struct {
 // and where that does not answer looks at the end of the job that its environment tells.
 func (j *Job) WhyStopped(ctx context.Context, now time.Time, ask Asker) string {
 	out, err := ask(ctx, "scontrol", "show", "job", j.name())
+	for wasKilled(err) && ctx.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+		out, err = ask(ctx, "scontrol", "show", "job", j.name())
+	}
 	s, ok := readStanding(out)
 	if err != nil || !ok {
 		if left := j.End.Sub(now); !j.End.IsZero() && left <= warnedMax {
@@ -54,6 +61,17 @@ func (j *Job) WhyStopped(ctx context.Context, now time.Time, ask Asker) string {
 		return fmt.Sprintf("Slurm does not end job %s, which has %s left", j.ID, left)
 	}
 	return fmt.Sprintf("Slurm does not end job %s, which has no time limit", j.ID)
+}
+
+// wasKilled says whether a signal has ended a command. Slurm sends the signal that stops a run to all processes of the job's step, one after
+// the other, so it may also reach a command that the run has just started.
+func wasKilled(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled()
 }
 
 // nearLimit says how long before its time limit the job is.

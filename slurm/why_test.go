@@ -95,3 +95,16 @@ func TestACommandThatHangsIsLeftBehind(t *testing.T) {
 		t.Errorf("after %s: %q", took, got)
 	}
 }
+
+// The signal that stops the run may reach the command that asks, too. It is asked again.
+func TestACommandThatTheSignalEndsIsAskedAgain(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\ncd " + dir + "\n[ -e asked ] || { touch asked; kill -TERM $$; }\necho 'JobState=COMPLETING Reason=None'\n"
+	if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	if got := (&Job{ID: "7"}).WhyStopped(t.Context(), time.Unix(1000, 0), Ask); got != "job 7 was cancelled (scancel)" {
+		t.Errorf("it says %q", got)
+	}
+}
