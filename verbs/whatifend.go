@@ -40,7 +40,7 @@ func competed(dir string) bool {
 		Cores   int `json:"gomaxprocs"` // of rank 0, as Crowded; the other hosts are taken to be alike
 		Ranks   []struct{ Host string }
 	}
-	for name, into := range map[string]any{metrics.SummaryName: &s, "run.json": &info} {
+	for name, into := range map[string]any{metrics.SummaryName: &s, metrics.RunInfoName: &info} {
 		data, err := durable.ReadFile(filepath.Join(dir, name), metrics.SummaryMax)
 		if err != nil || json.Unmarshal(data, into) != nil {
 			return false

@@ -54,7 +54,7 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	if err != nil {
 		return fmt.Errorf("run.json: %w", err)
 	}
-	return f.Write("run.json", append(text, '\n'))
+	return f.Write(metrics.RunInfoName, append(text, '\n'))
 }
 
 // Open starts the output of rank 0: the echo of the input, and the metrics files.

@@ -49,7 +49,7 @@ func IsRunFolder(dir string) bool {
 		return false
 	}
 	for _, e := range entries {
-		if name := e.Name(); name == "run.json" || name == lock.Name || name == "logs" && len(entries) == 1 {
+		if name := e.Name(); name == RunInfoName || name == lock.Name || name == "logs" && len(entries) == 1 {
 			return true
 		}
 	}
@@ -97,7 +97,7 @@ func isStamped(name string) bool {
 
 // beganAt is when a run began for the last time: it then writes run.json.
 func beganAt(run string) time.Time {
-	info, err := os.Stat(filepath.Join(run, "run.json"))
+	info, err := os.Stat(filepath.Join(run, RunInfoName))
 	if err != nil {
 		info, err = os.Stat(run)
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"fluentps/comm/payload"
@@ -54,11 +55,10 @@ func (f *floats) encode(me int32, p *shard.Piece, iter int64) (bytes int64) {
 		residual = w.residual[p.Lo:p.Hi]
 	}
 	grads := w.grads[p.Lo:p.Hi]
-	top := optim.TopFinite(grads)
-	finite := optim.Top(grads) < optim.Infinite
+	top := optim.Top(grads)
 	bytes = f.coded.pass(f.coded.push, &w.memory[p.ID], grads, grads, residual)
-	if finite {
-		f.lookAtCoded(grads, origin.Finding{Worker: me, Iter: iter, Gradient: origin.Number(top)}, p.Lo)
+	if f.coded.overflows(grads, top) {
+		f.foundCoded(grads, origin.Finding{Worker: me, Iter: iter, Gradient: float64(math.Float32frombits(top))}, p.Lo)
 	}
 	return bytes
 }
@@ -70,17 +70,21 @@ func (f *floats) replied(t *transfer, dst, version []float32, p *shard.Piece) {
 		return
 	}
 	f.coded.pass(f.coded.pull, nil, dst, version, nil)
-	if optim.Top(version) < optim.Infinite {
-		f.lookAtCoded(dst, origin.Finding{Worker: t.worker, Iter: f.s.workers[t.worker].node.Iter(), Params: origin.Number(optim.TopFinite(version)), Pull: true}, p.Lo)
+	if top := optim.Top(version); f.coded.overflows(dst, top) {
+		of := origin.Finding{Worker: t.worker, Iter: f.s.workers[t.worker].node.Iter(), Params: float64(math.Float32frombits(top)), Pull: true}
+		f.foundCoded(dst, of, p.Lo)
 	}
 }
 
-// lookAtCoded keeps the first value that a codec has made of finite ones and that is not finite. lo is where the values begin in an arena.
-func (f *floats) lookAtCoded(values []float32, of origin.Finding, lo int) {
+// overflows says whether a codec has made values that are not finite of finite ones, for the first time. top is the largest magnitude
+// that it was given, as bits.
+func (k *coded) overflows(values []float32, top uint32) bool {
+	return k.found == nil && top < optim.Infinite && optim.Top(values) >= optim.Infinite
+}
+
+// foundCoded keeps the first value that a codec has made infinite. lo is where the values begin in an arena.
+func (f *floats) foundCoded(values []float32, of origin.Finding, lo int) {
 	at := optim.NotFinite(values)
-	if at < 0 || f.coded.found != nil {
-		return
-	}
 	of.Place, of.Server, of.Value, of.At = origin.Payload, origin.Nobody, origin.Text(float64(values[at])), time.Duration(f.s.now)
 	of.Param, of.Elem, of.Layer = f.s.plan.ElementAt(lo + at)
 	f.coded.found = &of

@@ -48,7 +48,7 @@ func Read(dir string, now time.Time) (*Run, error) {
 		Mode, Started, Start string
 		Ranks                []struct{ Rank int }
 	}
-	if err := readJSON(filepath.Join(dir, "run.json"), metrics.SummaryMax, &info); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := readJSON(filepath.Join(dir, metrics.RunInfoName), metrics.SummaryMax, &info); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.Damaged = append(r.Damaged, err.Error())
 	}
 	r.Mode, r.Started, r.Size = info.Mode, info.Started, len(info.Ranks)

@@ -102,7 +102,7 @@ func open(dir string) (*run, error) {
 		return nil, err
 	}
 	r := &run{dir: dir, digests: map[digest.Key]uint32{}, checkpoints: map[point]string{}}
-	if err := readJSON(filepath.Join(dir, "run.json"), &r.info); err != nil {
+	if err := readJSON(filepath.Join(dir, metrics.RunInfoName), &r.info); err != nil {
 		r.damage = append(r.damage, err)
 	}
 	if err := readJSON(filepath.Join(dir, metrics.SummaryName), &r.summary); err != nil && !errors.Is(err, fs.ErrNotExist) {

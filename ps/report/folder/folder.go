@@ -34,7 +34,7 @@ const (
 
 // Is says whether a folder holds a run or what is left of one.
 func Is(dir string) bool {
-	for _, name := range []string{metrics.SummaryName, "run.json", "metrics.jsonl", metrics.IterationsName} {
+	for _, name := range []string{metrics.SummaryName, metrics.RunInfoName, "metrics.jsonl", metrics.IterationsName} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
 			return true
 		}
