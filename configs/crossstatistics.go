@@ -10,7 +10,7 @@ import (
 func (w *walker) crossStatistics() {
 	globs, on := w.cfg.Matches()
 	takes := map[int]bool{} // rules that take statistics
-	for _, name := range workload.Statistics(w.cfg.Model.Name) {
+	for _, name := range workload.Statistics(w.cfg.ModelSpec()) {
 		for _, i := range shard.RulesOf(globs, on, name) {
 			takes[i] = true
 		}

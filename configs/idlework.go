@@ -42,7 +42,7 @@ func (w *idler) steps() {
 		}
 		w.at("work.micro", "set it to a fraction of the batch, or 0: a sixteenth", "%d samples of a step, and a batch has %d: %s", s.Micro, most, what)
 	}
-	if s.Micro == 0 && len(workload.Statistics(w.c.Model.Name)) > 0 && (w.c.Train.BatchGlobal == 0 || w.f.Computes > 0) {
+	if s.Micro == 0 && len(workload.Statistics(w.c.ModelSpec())) > 0 && (w.c.Train.BatchGlobal == 0 || w.f.Computes > 0) {
 		w.at("work.policy", "set work.micro to what one normalisation should see, such as 32", "%s computes a batch in steps of %d samples, of %d, and the batch norm of %s normalises the samples of a step", s.Policy, s.StepOf(batch), batch, w.c.Model.Name)
 	}
 	if s.ThreadsMax == 0 {

@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"fluentps/configs"
-	"fluentps/kernels/cpu"
 	"fluentps/ps/layout"
 	"fluentps/ps/params"
 	"fluentps/ps/shard"
@@ -104,7 +103,7 @@ func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpe
 	}
 	p.plan, p.ledger = q.Plan, q.Ledger
 	if path := cfg.Model.Init; path != "" {
-		initial, err := params.OpenInitial(path, params.Of(q.Params))
+		initial, err := params.OpenInitial(path, params.Of(q.Architecture.Params()))
 		if err != nil {
 			return nil, err
 		}
@@ -154,11 +153,11 @@ func cutFor(cfg *configs.Config, workers, servers int, link layout.Link, load lo
 	if err := layout.Check(cfg, set, workers); err != nil {
 		return cut{}, err
 	}
-	model, err := workload.NewModel(cfg.ModelSpec(), set.Samples(), cpu.New(1), 1)
+	architecture, err := layout.Architecture(cfg, set)
 	if err != nil {
 		return cut{}, err
 	}
-	plan, err := layout.Plan(cfg, workload.Params(model), servers, link)
+	plan, err := layout.Plan(cfg, architecture.Params(), servers, link)
 	return cut{plan: plan, set: set, rows: set.Train.Rows()}, err
 }
 

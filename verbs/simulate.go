@@ -155,11 +155,11 @@ func realGradients(cfg *configs.Config, set *workload.Set, warn io.Writer) (*sim
 	}
 	g := &sim.Gradients{Set: set, Device: device}
 	if path := cfg.Model.Init; path != "" {
-		model, err := layout.ModelOf(cfg, set)
+		architecture, err := layout.Architecture(cfg, set)
 		if err != nil {
 			return nil, usagef("simulate: %v", err)
 		}
-		if g.Initial, err = params.OpenInitial(path, params.Of(workload.Params(model))); err != nil { // open until the process ends
+		if g.Initial, err = params.OpenInitial(path, params.Of(architecture.Params())); err != nil { // open until the process ends
 			return nil, usagef("simulate: %v", err)
 		}
 	}

@@ -57,3 +57,13 @@ func Data(spec workload.DataSpec) (*workload.Set, error) {
 	}
 	return set, err
 }
+
+// Params are the parameters of a model for such samples, in model order.
+func Params(t testing.TB, spec workload.ModelSpec, from workload.Samples) []workload.Param {
+	t.Helper()
+	a, err := workload.NewArchitecture(spec, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Params()
+}

@@ -23,8 +23,10 @@ func newTrained(t testing.TB, s workload.ModelSpec, from workload.Samples, dev k
 	t.Helper()
 	model, err := workload.NewModel(s, from, dev, batch)
 	must(t, err)
+	architecture, err := workload.NewArchitecture(s, from)
+	must(t, err)
 	n := 0
-	for _, p := range workload.Params(model) {
+	for _, p := range architecture.Params() {
 		n += p.N()
 	}
 	m := &trained{Model: model, params: make([]float32, n), grads: make([]float32, n)}
@@ -34,7 +36,7 @@ func newTrained(t testing.TB, s workload.ModelSpec, from workload.Samples, dev k
 	}
 	var params, grads [][]float32
 	at := 0
-	for _, p := range workload.Params(model) {
+	for _, p := range architecture.Params() {
 		part := m.params[at : at+p.N()]
 		workload.Fill(part, 5, p, 0)
 		params, grads = append(params, part), append(grads, m.grads[at:at+p.N()])
@@ -45,9 +47,14 @@ func newTrained(t testing.TB, s workload.ModelSpec, from workload.Samples, dev k
 }
 
 func (m *trained) step(x workload.Batch, rate float32) {
-	loss, _ := m.Forward(x, nil)
+	loss, _, err := m.Forward(x, nil)
+	if err == nil {
+		err = m.Backward(nil)
+	}
+	if err != nil {
+		panic(err)
+	}
 	m.losses = append(m.losses, loss/float64(x.N))
-	m.Backward(nil)
 	for i, g := range m.grads {
 		m.params[i] -= rate / float32(x.N) * g
 	}

@@ -256,12 +256,12 @@ func (b *Run) maySkip(rule int) bool {
 	return err != nil || core.MaySkip(phases)
 }
 
-// Fill writes the initial values of a shard into a buffer.
-func (b *Run) Fill(buf []float32, sh *shard.Shard, params []workload.Param) error {
+// Fill writes the initial values of a shard of a model into a buffer.
+func (b *Run) Fill(buf []float32, sh *shard.Shard, a *workload.Architecture) error {
 	for _, g := range sh.Segs {
 		into := buf[g.At-sh.Lo:][:g.Hi-g.Lo]
 		if b.Initial == nil {
-			workload.Fill(into, b.Config.Seed, params[g.Param], g.Lo)
+			workload.Fill(into, b.Config.Seed, a.Params()[g.Param], g.Lo)
 		} else if err := b.Initial.Fill(into, g.Param, g.Lo); err != nil {
 			return err
 		}

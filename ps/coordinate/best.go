@@ -7,6 +7,7 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/checkpoint"
+	"fluentps/ps/evaluate"
 	"fluentps/ps/serve"
 	"fluentps/ps/snapshot"
 )
@@ -42,13 +43,19 @@ func (o *online) judge() {
 	r, dir := o.l.r, o.checkpoint
 	defer r.station.Guard()
 	err := o.take(dir)
+	var failed error // of what computes, which ends the run; err loses no more than a best checkpoint
 	if err == nil {
-		s, rows := o.e.Alone(), float64(r.station.Set.Test.Rows())
-		if !r.Halted.Load() {
+		var s evaluate.Sum
+		s, failed = o.e.Alone()
+		if rows := float64(r.station.Set.Test.Rows()); failed == nil && !r.Halted.Load() {
 			err = o.best.consider(r, dir, s.Loss/rows, float64(s.Correct)/rows)
 		}
 	}
 	r.station.Transport.Post(func() {
+		if failed != nil {
+			r.station.Net.Fail(failed)
+			return
+		}
 		o.busy = false
 		o.judged()
 		if err != nil {

@@ -41,9 +41,13 @@ func (o *online) evaluate() {
 	r := o.l.r
 	defer r.station.Guard()
 	start := time.Now()
-	s := o.e.Alone()
+	s, err := o.e.Alone()
 	took := time.Since(start)
 	r.station.Transport.Post(func() {
+		if err != nil {
+			r.station.Net.Fail(err)
+			return
+		}
 		o.evalTime += took
 		o.busy = false
 		l := o.l

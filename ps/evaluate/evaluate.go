@@ -36,7 +36,7 @@ type Options struct {
 
 // New makes an evaluator with an arena and a device of its own.
 func New(r *station.Station, o Options) (*Evaluator, error) {
-	batchMax := workload.EvalRows(r.Config.ModelSpec(), r.Set.Samples())
+	batchMax := r.Architecture.EvalRows()
 	e := &Evaluator{station: r, o: o, batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax), rows: make([]int32, 0, batchMax)}
 	var err error
 	if e.arena, err = r.Transport.Alloc(r.Plan.Arena * shard.ElemBytes); err != nil {
@@ -104,7 +104,7 @@ func (e *Evaluator) chunks() int { return (e.station.Set.Test.Rows() + cap(e.row
 
 // evalChunks returns the loss of each chunk from first to last, and the number of hits in all of them; it calls between
 // after each. It stops early in a run that was halted, which uses no result.
-func (e *Evaluator) evalChunks(first, last int, between func()) (losses []float64, correct int64) {
+func (e *Evaluator) evalChunks(first, last int, between func()) (losses []float64, correct int64, err error) {
 	t := e.station.Set.Test
 	batchMax := cap(e.rows)
 	for chunk := first; chunk < last && !e.o.Halted.Load(); chunk++ {
@@ -113,19 +113,22 @@ func (e *Evaluator) evalChunks(first, last int, between func()) (losses []float6
 			e.rows = append(e.rows, int32(row))
 		}
 		e.batch.Take(t, e.rows)
-		l, c := e.model.Eval(e.batch)
+		l, c, err := e.model.Eval(e.batch)
+		if err != nil {
+			return nil, 0, fmt.Errorf("rank %d: evaluation of test rows %d to %d: %w", e.station.Me, e.rows[0], e.rows[len(e.rows)-1], err)
+		}
 		losses = append(losses, l)
 		correct += int64(c)
 		between()
 	}
-	return losses, correct
+	return losses, correct, nil
 }
 
 // Alone evaluates the whole test set on this rank.
-func (e *Evaluator) Alone() (s Sum) {
-	losses, correct := e.evalChunks(0, e.chunks(), func() {})
+func (e *Evaluator) Alone() (s Sum, err error) {
+	losses, correct, err := e.evalChunks(0, e.chunks(), func() {})
 	s.add(losses, correct)
-	return s
+	return s, err
 }
 
 // part is one rank's share of an evaluation. Losses of chunks travel as their bits: they may be infinite or not a number.
@@ -158,7 +161,10 @@ func (e *Evaluator) Together(indices []int64, goOn func() bool) ([]Sum, error) {
 		if err := e.FetchAndWait(k); err != nil {
 			return nil, err
 		}
-		losses, correct := e.evalChunks(first, last, r.Transport.Tick)
+		losses, correct, err := e.evalChunks(first, last, r.Transport.Tick)
+		if err != nil {
+			return nil, err
+		}
 		own := part{Correct: correct}
 		for _, l := range losses {
 			own.LossBits = append(own.LossBits, math.Float64bits(l))

@@ -42,10 +42,13 @@ type Scratch struct{ Worker, Evaluation int64 }
 // ScratchOf counts the scratch for samples such as from. On a GPU a worker's scratch is in GPU memory, whose driver reports
 // a shortage.
 func ScratchOf(c *configs.Config, from workload.Samples, computes int) Scratch {
-	spec := c.ModelSpec()
-	s := Scratch{Evaluation: workload.ScratchBytes(spec, from, workload.EvalRows(spec, from))}
+	a, err := workload.NewArchitecture(c.ModelSpec(), from)
+	if err != nil {
+		return Scratch{}
+	}
+	s := Scratch{Evaluation: a.Scratch.Of(a.EvalRows())}
 	if c.Device.Kind != "cuda" {
-		s.Worker = workload.ScratchBytes(spec, from, c.BatchMax(computes))
+		s.Worker = a.Scratch.Of(c.BatchMax(computes))
 	}
 	return s
 }

@@ -5,25 +5,16 @@ import (
 	"fmt"
 
 	"fluentps/configs"
-	"fluentps/kernels"
 	"fluentps/ps/metrics"
 	"fluentps/ps/shard"
 	"fluentps/ps/workload"
 )
 
-// noDevice is the device of a model that is only asked for its layers.
-type noDevice struct{ kernels.Device }
-
-func (noDevice) Alloc(int) (kernels.Vec, error) { return kernels.Vec{}, nil }
-
-func (noDevice) Wrap(p []float32) (kernels.Vec, error) { return kernels.Vec{Host: p}, nil }
-
 // Prepared is what every rank knows before it allocates memory for training.
 type Prepared struct {
-	Model  workload.Model   // unbound: the architecture
-	Params []workload.Param // in model order, as in the plan
-	Plan   *shard.Plan
-	Ledger *Ledger
+	Architecture *workload.Architecture
+	Plan         *shard.Plan
+	Ledger       *Ledger
 }
 
 // Prepare cuts the shards for ranks on these hosts, which have this link. It fails if these ranks cannot train on the set. No run
@@ -36,11 +27,10 @@ func Prepare(c *configs.Config, roles shard.Roles, hosts []string, set *workload
 	if err := c.CheckAwaits(len(roles.Workers)); err != nil { // with a hierarchy fewer than compute
 		return q, err
 	}
-	if q.Model, err = ModelOf(c, set); err != nil {
+	if q.Architecture, err = Architecture(c, set); err != nil {
 		return q, err
 	}
-	q.Params = workload.Params(q.Model)
-	if q.Plan, err = Plan(c, q.Params, len(roles.Servers), link); err != nil {
+	if q.Plan, err = Plan(c, q.Architecture.Params(), len(roles.Servers), link); err != nil {
 		return q, err
 	}
 	if len(q.Plan.Pieces) > PiecesMax {
@@ -97,8 +87,9 @@ func Check(c *configs.Config, set *workload.Set, workers int) error {
 	return nil
 }
 
-func ModelOf(c *configs.Config, set *workload.Set) (workload.Model, error) {
-	return workload.NewModel(c.ModelSpec(), set.Samples(), noDevice{}, 1)
+// Architecture is that of the configured model for the rows of a set.
+func Architecture(c *configs.Config, set *workload.Set) (*workload.Architecture, error) {
+	return workload.NewArchitecture(c.ModelSpec(), set.Samples())
 }
 
 // Roles returns which ranks serve, which work, and which compute for a worker. With baseline: allreduce no rank serves.

@@ -72,7 +72,7 @@ func textOf(t *testing.T, settings ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ModelOf(c, set)
+	a, err := Architecture(c, set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func textOf(t *testing.T, settings ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Plan(c, workload.Params(m), c.Cluster.Servers, Link{})
+	p, err := Plan(c, a.Params(), c.Cluster.Servers, Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestWarningAboutAFullServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := ModelOf(cfg, set)
+		a, err := Architecture(cfg, set)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestWarningAboutAFullServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Plan(cfg, workload.Params(m), len(roles.Servers), Link{})
+		p, err := Plan(cfg, a.Params(), len(roles.Servers), Link{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"fluentps/comm"
 	"fluentps/comm/inproc"
+	"fluentps/configs/configstest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/layout"
 	"fluentps/ps/workload"
@@ -95,7 +96,7 @@ func testLoss(t *testing.T, parameters []float32) float64 {
 		t.Fatal(err)
 	}
 	var views [][]float32
-	for _, p := range workload.Params(m) {
+	for _, p := range configstest.Params(t, cfg.ModelSpec(), set.Samples()) {
 		views, parameters = append(views, parameters[:p.N()]), parameters[p.N():]
 	}
 	m.Bind(views, nil)
@@ -105,7 +106,7 @@ func testLoss(t *testing.T, parameters []float32) float64 {
 		rows[i] = int32(i)
 	}
 	set.Test.Fill(b.X, b.Y, rows)
-	loss, _ := m.Eval(b)
+	loss, _, _ := m.Eval(b)
 	return loss / float64(n)
 }
 

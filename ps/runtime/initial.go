@@ -43,7 +43,7 @@ func (r *rank) readInitial(path string) (err error) {
 	if r.o.testing.initFile != nil {
 		path = r.o.testing.initFile(path)
 	}
-	if r.initial, err = params.OpenInitial(path, params.Of(r.station.Params)); err == nil {
+	if r.initial, err = params.OpenInitial(path, params.Of(r.station.Architecture.Params())); err == nil {
 		r.station.Initial = r.initial
 	}
 	return err

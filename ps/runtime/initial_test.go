@@ -282,13 +282,13 @@ func TestTheStateOfTheOptimizerIsThatOfItsParameter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := layout.ModelOf(c, set)
+	a, err := layout.Architecture(c, set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, all := filepath.Join(t.TempDir(), "out.npz"), params.Of(workload.Params(m))
+	path, all := filepath.Join(t.TempDir(), "out.npz"), params.Of(a.Params())
 	exported(t, dir, path, true)
-	for _, p := range workload.Params(m) {
+	for _, p := range a.Params() {
 		all = append(all, params.Tensor{Name: "optimizer.velocity." + p.Name, Shape: p.Shape})
 	}
 	file, err := params.OpenInitial(path, all)
@@ -297,7 +297,7 @@ func TestTheStateOfTheOptimizerIsThatOfItsParameter(t *testing.T) {
 	}
 	defer file.Close()
 	moved := 0
-	for k, p := range workload.Params(m) {
+	for k, p := range a.Params() {
 		before, after, velocity := make([]float32, p.N()), make([]float32, p.N()), make([]float32, p.N())
 		workload.Fill(before, c.Seed, p, 0)
 		if err := errors.Join(file.Fill(after, k, 0), file.Fill(velocity, len(all)/2+k, 0)); err != nil {

@@ -13,14 +13,12 @@ import (
 
 	"fluentps/configs"
 	"fluentps/configs/configstest"
-	"fluentps/kernels/cpu"
 	"fluentps/ps/checkpoint"
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/serve"
 	"fluentps/ps/steps"
 	"fluentps/ps/train"
-	"fluentps/ps/workload"
 )
 
 // localDraw is a random run whose workers take steps of their own. It is killed, resumed, and resumed with other workers.
@@ -106,11 +104,11 @@ func (d *localDraw) config(stop string) *configs.Config {
 	if err != nil {
 		return nil
 	}
-	model, err := workload.NewModel(c.ModelSpec(), data.Samples(), cpu.New(1), 1)
+	architecture, err := layout.Architecture(c, data)
 	if err != nil {
 		return nil
 	}
-	if _, err := layout.Plan(c, workload.Params(model), d.servers, layout.Link{}); err != nil {
+	if _, err := layout.Plan(c, architecture.Params(), d.servers, layout.Link{}); err != nil {
 		return nil // fewer shards than fragments
 	}
 	return c

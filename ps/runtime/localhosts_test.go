@@ -3,6 +3,7 @@ package runtime
 import (
 	"testing"
 
+	"fluentps/configs/configstest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/layout"
 	"fluentps/ps/workload"
@@ -50,7 +51,7 @@ func twoPeriods(t *testing.T, hosts []int, between, steps, samples int) []float3
 	if err != nil {
 		t.Fatal(err)
 	}
-	params := workload.Params(model)
+	params := configstest.Params(t, c.ModelSpec(), set.Samples())
 	zeros := func() (v [][]float32) {
 		for _, p := range params {
 			v = append(v, make([]float32, p.N()))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fluentps/configs"
+	"fluentps/configs/configstest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/layout"
 	"fluentps/ps/workload"
@@ -28,7 +29,7 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params := workload.Params(m)
+	params := configstest.Params(t, c.ModelSpec(), set.Samples())
 	w, g := make([][]float32, len(params)), make([][]float32, len(params))
 	step := make([]func(e int, g float64) float64, len(params)) // of element e, at learning rate 1
 	for k, p := range params {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fluentps/configs"
+	"fluentps/configs/configstest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/layout"
 	"fluentps/ps/workload"
@@ -67,11 +68,7 @@ func paramsOfModel(t testing.TB, c *configs.Config) []workload.Param {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := workload.NewModel(c.ModelSpec(), set.Samples(), cpu.New(1), c.Train.BatchPerWorker)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return workload.Params(m)
+	return configstest.Params(t, c.ModelSpec(), set.Samples())
 }
 
 // averaged trains as BSP is defined, in one loop: all workers compute on the same parameters, trained parameters take a
@@ -87,7 +84,7 @@ func averaged(t testing.TB, c *configs.Config, workers, steps int) []float32 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params := workload.Params(m)
+	params := configstest.Params(t, c.ModelSpec(), set.Samples())
 	w, g, sum := make([][]float32, len(params)), make([][]float32, len(params)), make([][]float64, len(params))
 	for k, p := range params {
 		w[k], g[k], sum[k] = make([]float32, p.N()), make([]float32, p.N()), make([]float64, p.N())

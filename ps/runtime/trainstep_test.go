@@ -48,7 +48,9 @@ func newTrainer(tb testing.TB, c *configs.Config) *trainer {
 	}
 	s.model, err = workload.NewModel(c.ModelSpec(), of, cpu.New(c.Device.Threads), n)
 	must(err)
-	params := workload.Params(s.model)
+	architecture, err := workload.NewArchitecture(c.ModelSpec(), of)
+	must(err)
+	params := architecture.Params()
 	s.plan, err = layout.Plan(c, params, 1, layout.Link{})
 	must(err)
 	memory := inproc.New(1, inproc.Options{})[0]
@@ -73,7 +75,7 @@ func newTrainer(tb testing.TB, c *configs.Config) *trainer {
 
 // step does forward, backward and the update, and returns the mean loss of the batch.
 func (s *trainer) step() float64 {
-	loss, _ := s.model.Forward(s.batch, nil)
+	loss, _, _ := s.model.Forward(s.batch, nil)
 	s.model.Backward(nil)
 	for i, store := range s.stores {
 		sh := &s.plan.Shards[i]

@@ -10,7 +10,6 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
 	"fluentps/ps/station"
-	"fluentps/ps/workload"
 )
 
 // A run in which a worker computes a part of another's batches, two samples at a time, has the bits of the same run in virtual
@@ -64,11 +63,11 @@ func simulated(t *testing.T, c *configs.Config, axes station.Axes) *metrics.Summ
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := workload.NewModel(c.ModelSpec(), data.Samples(), cpu.New(1), 1)
+	architecture, err := layout.Architecture(c, data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := layout.Plan(c, workload.Params(model), c.Cluster.Servers, layout.Link{})
+	plan, err := layout.Plan(c, architecture.Params(), c.Cluster.Servers, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

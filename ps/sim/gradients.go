@@ -28,13 +28,14 @@ type Gradients struct {
 // floats are the values of a run with real gradients. They follow from the decisions and do not change them, except for
 // train.stop.target and a loss that is not a number, which end the run, and the norms of pushes for schemes that use them.
 type floats struct {
-	s      *simulation
-	set    *workload.Set
-	params []workload.Param
-	model  workload.Model // bound to the replica that computes
-	batch  workload.Batch
-	rows   []int32
-	grain  []float32 // arena: the gradients of one grain of a task; nil if there are no tasks
+	s            *simulation
+	set          *workload.Set
+	architecture *workload.Architecture
+	model        workload.Model // bound to the replica that computes
+	failed       string         // why the model computes no more; "": it does
+	batch        workload.Batch
+	rows         []int32
+	grain        []float32 // arena: the gradients of one grain of a task; nil if there are no tasks
 
 	replicas []replica
 	layers   [][]int32           // by layer: its pieces
@@ -89,7 +90,9 @@ func newFloats(s *simulation) (*floats, error) {
 	if f.model, err = workload.NewModel(c.ModelSpec(), f.set.Samples(), g.Device, batch); err != nil {
 		return nil, err
 	}
-	f.params = workload.Params(f.model)
+	if f.architecture, err = layout.Architecture(c, f.set); err != nil {
+		return nil, err
+	}
 	f.layers = layersOf(s.plan)
 	update, err := c.Update()
 	if err != nil {
@@ -171,7 +174,7 @@ func (f *floats) makeStore(sh *shard.Shard, update optim.Update) error {
 	st, b := &f.stores[sh.ID], f.s.build()
 	*st = store{sh: sh, bufs: make([][]float32, core.Buffers(len(f.replicas), false)), math: b.Store(sh.ID, update)}
 	b.Initial = f.s.o.Gradients.Initial
-	return b.Fill(st.vector(st.bufs, 0), sh, f.params)
+	return b.Fill(st.vector(st.bufs, 0), sh, f.architecture)
 }
 
 func (f *floats) makeReplica(i int, update optim.Update) error {
@@ -213,12 +216,34 @@ func (f *floats) compute(me int32, iter int64) {
 	f.batch.Take(f.set.Train, f.rows)
 	w.augment.Apply(f.batch.X, iter)
 	f.model.Bind(w.views[0], w.views[1])
-	w.loss, w.correct = f.model.Forward(f.batch, nil)
-	f.model.Backward(nil)
+	w.loss, w.correct = f.step(me, iter, f.batch)
 	for _, q := range f.deltas {
 		w.local.Step(w.grads, w.params, q, iter, int64(n))
 	}
 }
+
+// step runs a model on a batch, forward and backward. A model that fails ends the run.
+func (f *floats) step(me int32, iter int64, b workload.Batch) (loss float64, correct int) {
+	pass := "forward"
+	loss, correct, err := f.model.Forward(b, nil)
+	if err == nil {
+		pass, err = "backward", f.model.Backward(nil)
+	}
+	if err != nil {
+		f.fail("worker %d: iteration %d: %s: %v", me, iter, pass, err)
+	}
+	return loss, correct
+}
+
+// fail keeps the first failure of a model, which ends the run.
+func (f *floats) fail(format string, args ...any) {
+	if f.failed == "" {
+		f.failed = fmt.Sprintf(format, args...)
+	}
+}
+
+// hasFailed says whether a model has failed.
+func (f *floats) hasFailed() bool { return f != nil && f.failed != "" }
 
 // pushLanded copies the piece of a push that transfer i has delivered to its slot.
 func (f *floats) pushLanded(i int32, t *transfer, slot int32) {

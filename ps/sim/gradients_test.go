@@ -15,6 +15,7 @@ import (
 
 	"fluentps/comm/inproc"
 	"fluentps/configs"
+	"fluentps/configs/configstest"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/layout"
@@ -63,11 +64,11 @@ func optionsOf(t testing.TB, text string, set ...string) Options {
 		t.Fatal(err)
 	}
 	device := cpu.New(1)
-	model, err := workload.NewModel(c.ModelSpec(), data.Samples(), device, 1)
+	architecture, err := layout.Architecture(c, data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := layout.Plan(c, workload.Params(model), c.Cluster.Servers, layout.Link{})
+	plan, err := layout.Plan(c, architecture.Params(), c.Cluster.Servers, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +303,7 @@ func TestASPAgainstAPlainLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shapes := workload.Params(model)
+	shapes := configstest.Params(t, workload.ModelSpec{Name: "softmax"}, set.Samples())
 	empty := func() (v [][]float32) {
 		for _, p := range shapes {
 			v = append(v, make([]float32, p.N()))

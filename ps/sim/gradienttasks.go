@@ -40,8 +40,7 @@ func (f *floats) computeGrain(me int32, isFirst bool) {
 	f.batch.Take(f.set.Train, f.rows)
 	of.augment.Apply(f.batch.X, k.task.Iter)
 	f.model.Bind(w.ranges.views[0], w.ranges.views[1])
-	loss, correct := f.model.Forward(f.batch.Part(int(k.next), int(k.next+k.n)), nil)
-	f.model.Backward(nil)
+	loss, correct := f.step(me, k.task.Iter, f.batch.Part(int(k.next), int(k.next+k.n)))
 	k.sums.Loss, k.sums.Correct = k.sums.Loss+loss, k.sums.Correct+int64(correct)
 	if k.next == k.task.From {
 		copy(w.grads, f.grain)

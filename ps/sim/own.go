@@ -266,8 +266,7 @@ func (f *floats) takeStep(me int32) (loss float64, correct int64) {
 	f.batch.Take(f.set.Train, f.rows)
 	w.augment.Apply(f.batch.X, step)
 	f.model.Bind(w.views[0], w.views[1])
-	loss, hits := f.model.Forward(f.batch, nil)
-	f.model.Backward(nil)
+	loss, hits := f.step(me, step, f.batch)
 	own.Begin()
 	for layer := range f.layers {
 		own.Move(layer, int64(f.batch.N))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fluentps/configs/configstest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
 )
@@ -115,7 +116,7 @@ func plainParamserv(t *testing.T, o Options, p paramserv) *paramserv {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shapes := workload.Params(model)
+	shapes := configstest.Params(t, c.ModelSpec(), set.Samples())
 	views := func() (flat []float32, views [][]float32) {
 		for _, s := range shapes {
 			flat = append(flat, make([]float32, s.N())...)

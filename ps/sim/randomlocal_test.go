@@ -110,11 +110,11 @@ func withGradients(t *testing.T, o *Options) {
 		t.Fatal(err)
 	}
 	device := cpu.New(1)
-	model, err := workload.NewModel(c.ModelSpec(), data.Samples(), device, 1)
+	architecture, err := layout.Architecture(&c, data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := layout.Plan(&c, workload.Params(model), c.Cluster.Servers, layout.Link{})
+	plan, err := layout.Plan(&c, architecture.Params(), c.Cluster.Servers, layout.Link{})
 	if err != nil {
 		return
 	}

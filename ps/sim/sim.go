@@ -182,11 +182,17 @@ func (s *simulation) run() (res *Result, err error) {
 		if s.check.hasFailed() {
 			return nil, s.failure(s.check.broken)
 		}
+		if s.real.hasFailed() {
+			return nil, s.failure(s.real.failed)
+		}
 	}
 	if s.check.end(s); s.check.broken != "" {
 		return nil, s.failure(s.check.broken)
 	}
-	return s.result(), nil
+	if res = s.result(); s.real.hasFailed() { // in the last evaluation
+		return nil, s.failure(s.real.failed)
+	}
+	return res, nil
 }
 
 func (s *simulation) failure(what string) *Failure {

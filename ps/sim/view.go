@@ -54,7 +54,7 @@ type snapshot struct {
 type mark struct{ at, samples, iteration int64 }
 
 func newEvaluator(f *floats, spec workload.ModelSpec, room int64) (*evaluator, error) {
-	most := workload.EvalRows(spec, f.set.Samples())
+	most := f.architecture.EvalRows()
 	v := &evaluator{f: f, room: room, kept: map[int64]*snapshot{}, loss: metrics.EpochLoss{Rows: int64(f.set.Train.Rows())},
 		batch: workload.NewBatch(spec.Name, f.set.Samples(), most), rows: make([]int32, 0, most)}
 	var err error
@@ -175,7 +175,11 @@ func (v *evaluator) evaluate(arena []float32, m mark) {
 			v.rows = append(v.rows, int32(lo+i))
 		}
 		v.batch.Take(t, v.rows)
-		l, c := v.model.Eval(v.batch)
+		l, c, err := v.model.Eval(v.batch)
+		if err != nil {
+			v.f.fail("evaluation at %d samples: %v", m.samples, err)
+			return
+		}
 		loss, correct = loss+l, correct+c
 	}
 	v.evaluated(m, loss/float64(t.Rows()), float64(correct)/float64(t.Rows()))

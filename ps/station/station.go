@@ -42,8 +42,8 @@ type Station struct {
 	Plan   *shard.Plan
 	// WorkerOf is, by rank, its index among the workers, or -1.
 	WorkerOf     []int32
-	Params       []workload.Param // in model order, as in the plan
-	Initial      workload.Initial // what parameters begin with; nil: what follows from the seed
+	Architecture *workload.Architecture // of the model
+	Initial      workload.Initial       // what parameters begin with; nil: what follows from the seed
 	Set          *workload.Set
 	Routes       *layout.Routes // of all pieces
 	SnapshotsMax int64          // snapshots of a shard kept at once
@@ -61,13 +61,13 @@ type Station struct {
 // Axes are options of nodes that no key of the configuration sets.
 type Axes = build.Axes
 
-// Cut cuts the parameters into shards, and sets Params, Plan, SnapshotsMax and WorkerOf. It returns the memory of all ranks.
+// Cut cuts the parameters into shards, and sets Architecture, Plan, SnapshotsMax and WorkerOf. It returns the memory of all ranks.
 func (s *Station) Cut() (*layout.Ledger, error) {
 	q, err := layout.Prepare(s.Config, s.Roles, s.Hosts, s.Set, s.Link)
 	if err != nil {
 		return nil, err
 	}
-	s.Params, s.Plan, s.SnapshotsMax = q.Params, q.Plan, q.Ledger.Snapshots
+	s.Architecture, s.Plan, s.SnapshotsMax = q.Architecture, q.Plan, q.Ledger.Snapshots
 	if s.Plan.Windows != nil { // they bound what is on the way
 		s.Net.MatchBulk()
 	}

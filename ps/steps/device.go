@@ -20,6 +20,7 @@ type Device struct {
 	constants    kernels.Vec     // of adam
 	leaving      []kernels.Event // what Left waits for
 	saved        []copied        // what Save returned last
+	err          error           // of the first call of the device that failed; it stays, and the device is called no more
 }
 
 // copied is a vector of the device, with the copy of it that Save returned.
@@ -82,33 +83,55 @@ func (d *Device) Views(name Vector) []kernels.Vec {
 	return views
 }
 
-func (d *Device) launch(k *kernels.Kernel, f kernels.Scalars, v ...kernels.Vec) {
-	a := kernels.Args{N: kernels.Sizes{v[0].Len()}, F: f}
-	copy(a.V[:], v)
-	must(d.dev.Launch(k, a))
-}
-
-func must(err error) {
-	if err != nil {
-		panic(fmt.Errorf("steps: %w", err))
+// do calls the device, unless it has failed.
+func (d *Device) do(what string, call func() error) {
+	if d.err != nil {
+		return
+	}
+	if err := call(); err != nil {
+		d.err = fmt.Errorf("the worker's own steps: %s: %w", what, err)
 	}
 }
 
+func (d *Device) launch(k *kernels.Kernel, f kernels.Scalars, v ...kernels.Vec) {
+	if d.err != nil {
+		return
+	}
+	a := kernels.Args{N: kernels.Sizes{v[0].Len()}, F: f}
+	copy(a.V[:], v)
+	if err := d.dev.Launch(k, a); err != nil {
+		d.err = fmt.Errorf("the worker's own steps: kernel %s: %w", k.Name, err)
+	}
+}
+
+func (d *Device) Err() error { return d.err }
+
 func (d *Device) part(name Vector, lo, hi int) kernels.Vec { return d.v[name].Slice(lo, hi) }
 
-func (d *Device) Arrived(lo, hi int) { must(d.dev.Refresh(d.part(Global, lo, hi))) }
+func (d *Device) Arrived(lo, hi int) {
+	d.do("copy to the device", func() error { return d.dev.Refresh(d.part(Global, lo, hi)) })
+}
 
 func (d *Device) Leave(lo, hi int) {
-	e, err := d.dev.Fetch(d.part(Outgoing, lo, hi))
-	must(err)
-	d.leaving = append(d.leaving, e)
+	d.do("copy to the host", func() error {
+		e, err := d.dev.Fetch(d.part(Outgoing, lo, hi))
+		if err == nil {
+			d.leaving = append(d.leaving, e)
+		}
+		return err
+	})
 }
 
 func (d *Device) Left() {
 	for _, e := range d.leaving {
-		must(e.Wait())
+		d.do("copy to the host", e.Wait)
 	}
 	d.leaving = d.leaving[:0]
+}
+
+// download copies a vector to the host. After a failure host has what it had.
+func (d *Device) download(host []float32, v kernels.Vec) {
+	d.do("copy to the host", func() error { return d.dev.Download(host, v) })
 }
 
 func (d *Device) Copy(dst, src Vector, lo, hi int) { d.Scale(dst, src, lo, hi, 1) }
@@ -123,7 +146,7 @@ func (d *Device) Add(dst, src Vector, lo, hi int, by float32) {
 
 func (d *Device) Read(v Vector) []float32 {
 	host := make([]float32, d.v[v].Len())
-	must(d.dev.Download(host, d.v[v]))
+	d.download(host, d.v[v])
 	return host
 }
 
@@ -133,7 +156,7 @@ func (d *Device) Fault() (f *optim.Fault, looks bool) { return nil, false }
 // Squares copies the elements to the host: there is no kernel that adds squares up in one order on all devices.
 func (d *Device) Squares(v Vector, lo, hi int) float64 {
 	host := make([]float32, hi-lo)
-	must(d.dev.Download(host, d.part(v, lo, hi)))
+	d.download(host, d.part(v, lo, hi))
 	return squares(host)
 }
 
@@ -189,7 +212,7 @@ func (d *Device) Save(named ...Vector) (vectors [][]float32, steps int64) {
 			d.saved = append(d.saved, copied{host: make([]float32, v.Len())})
 		}
 		d.saved[i].on = v
-		must(d.dev.Download(d.saved[i].host, v))
+		d.download(d.saved[i].host, v)
 		vectors = append(vectors, d.saved[i].host)
 	}
 	_, steps = d.Inner.State()
@@ -198,6 +221,6 @@ func (d *Device) Save(named ...Vector) (vectors [][]float32, steps int64) {
 
 func (d *Device) Restored() {
 	for _, c := range d.saved {
-		must(d.dev.Upload(c.on, c.host))
+		d.do("copy to the device", func() error { return d.dev.Upload(c.on, c.host) })
 	}
 }

@@ -228,6 +228,14 @@ func (w *Worker) Read(v Vector) []float32 { return w.vec.Read(v) }
 // Fault is the first value of the worker's own parameters that was not finite after a step; nil: all were, or nobody looks.
 func (w *Worker) Fault() (f *optim.Fault, looks bool) { return w.vec.Fault() }
 
+// Err is why the device that holds the vectors has failed; nil: it has not. A push or a state that was made since is not to be used.
+func (w *Worker) Err() error {
+	if w.vec == nil {
+		return nil
+	}
+	return w.vec.Err()
+}
+
 // Unpushed is the number of samples that the worker has computed since its last push, of any fragment.
 func (w *Worker) Unpushed() int64 { return w.count.Samples }
 

@@ -19,7 +19,7 @@ const (
 
 // Vectors are the vectors of a worker, with the arithmetic on their elements lo to hi-1. The host writes Global and reads Outgoing: answers
 // land in the one, pushes are sent from the other. Where the vectors are on a device with memory of its own, Arrived and Leave move
-// elements between the two, and nothing else does. A device that fails panics, as in workload.Model.
+// elements between the two, and nothing else does.
 type Vectors interface {
 	// Arrived makes what the host wrote into Global readable. The host must not write it again before the next Left has returned.
 	Arrived(lo, hi int)
@@ -49,6 +49,9 @@ type Vectors interface {
 	Read(v Vector) []float32
 	// Fault is the first value of Own that was not finite after a step; nil: all were, or nobody looks. looks: steps look.
 	Fault() (f *optim.Fault, looks bool)
+
+	// Err is why the device has failed; nil: it has not. All else does nothing from then on, and no vector is to be trusted.
+	Err() error
 
 	// Save returns the optimizer's state, then the named vectors, and the steps of the optimizer. Host memory is not copied, and may be
 	// written in place; Restored makes such writes readable. Resume sets the steps.
@@ -81,6 +84,7 @@ func (h *Host) Arrived(int, int) {}
 func (h *Host) Leave(int, int)   {}
 func (h *Host) Left()            {}
 func (h *Host) Restored()        {}
+func (h *Host) Err() error       { return nil }
 
 func (h *Host) Copy(dst, src Vector, lo, hi int) { copy(h.v[dst][lo:hi], h.v[src][lo:hi]) }
 

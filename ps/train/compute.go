@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -212,7 +213,10 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 		return false
 	}
 	w.feed.take(iter, w.station.Set.Train)
-	loss, correct := w.model.Forward(w.feed.batch, it.forward)
+	loss, correct, err := w.model.Forward(w.feed.batch, it.forward)
+	if err != nil {
+		return w.failed(iter, "forward", err)
+	}
 	w.lookAtLoss(loss, iter, &w.feed.batch)
 	if it.awaitAllReadable(); !it.allReadable {
 		return false
@@ -224,8 +228,18 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 	if w.arenas.direct.grads != nil {
 		it.awaitAllWritable()
 	}
-	it.runBackward()
+	if err := it.runBackward(); err != nil {
+		return w.failed(iter, "backward", err)
+	}
 	return true
+}
+
+// failed ends the run on all ranks, because what computes has failed in a pass of an iteration. It returns false: there is no iteration to
+// end.
+func (w *Side) failed(iter int64, pass string, err error) (ok bool) {
+	err = fmt.Errorf("rank %d, worker %d: iteration %d: %s: %w", w.station.Me, w.index, iter, pass, err)
+	w.site.onDriver(func() { w.station.Net.Fail(err) }, false)
+	return false
 }
 
 // announce lets the model take the next batch while its device computes, if the rows of a worker never change.
@@ -242,26 +256,30 @@ func (it *iteration) announce() {
 }
 
 // runBackward hands layers over as they become ready, or all after the last one if the configuration asks for no overlap.
-func (it *iteration) runBackward() {
+func (it *iteration) runBackward() error {
 	w := it.w
 	w.o.Timeline.Turns()
+	overlaps := w.station.Config.Send.Overlap && !w.station.Config.InRounds()
+	done := it.turned
+	if overlaps {
+		done = it.backward
+	}
+	if err := w.model.Backward(done); err != nil {
+		return err
+	}
+	w.o.Timeline.Backwarded()
 	switch {
+	case overlaps:
 	case w.station.Config.InRounds():
-		w.model.Backward(it.turned)
-		w.o.Timeline.Backwarded()
 		for layer := range w.pieces {
 			it.ready(layer)
 		}
-	case !w.station.Config.Send.Overlap:
-		w.model.Backward(it.turned)
-		w.o.Timeline.Backwarded()
+	default:
 		for layer := range slices.Backward(w.pieces) {
 			it.ready(layer)
 		}
-	default:
-		w.model.Backward(it.backward)
-		w.o.Timeline.Backwarded()
 	}
+	return nil
 }
 
 // Backward calls ready when the gradients of a layer are final.

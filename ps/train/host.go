@@ -67,8 +67,9 @@ func (w *Side) makeHost(team []float32, into *comm.Buf) error {
 	return w.bindModel(own, grads)
 }
 
-// round takes the steps of this rank in a step of its team, and writes its change. at is the number of earlier steps of the team.
-func (h *hostSteps) round(it *iteration, at int64, sum *timing) (p steps.Sums) {
+// round takes the steps of this rank in a step of its team, and writes its change. at is the number of earlier steps of the team. ok is
+// false if the run has failed.
+func (h *hostSteps) round(it *iteration, at int64, sum *timing) (p steps.Sums, ok bool) {
 	if first := at * h.w.station.Config.Local.HostSteps; h.own.Steps() != first { // the run has resumed
 		h.own.StartAt(first)
 	}
@@ -78,20 +79,22 @@ func (h *hostSteps) round(it *iteration, at int64, sum *timing) (p steps.Sums) {
 		case steps.Await:
 			h.own.Taken()
 		case steps.Step:
-			h.step(it, sum)
+			if !h.step(it, sum) {
+				return p, false
+			}
 		case steps.Push:
 			p = h.own.Pushes(0)
 			for layer := range h.w.pieces {
 				h.own.Make(layer, 0)
 			}
 			h.taken += h.own.Pushed(0)
-			return p
+			return p, true
 		}
 	}
 }
 
-// step takes a step of this rank.
-func (h *hostSteps) step(it *iteration, sum *timing) {
+// step takes a step of this rank. It returns false if the run has failed.
+func (h *hostSteps) step(it *iteration, sum *timing) (ok bool) {
 	w, index := h.w, h.own.Steps()
 	it.timing = timing{start: w.station.Transport.Now()}
 	w.o.Timeline.Begin(index)
@@ -99,26 +102,35 @@ func (h *hostSteps) step(it *iteration, sum *timing) {
 	w.feed.rows = w.feed.sampler.Batch(index, w.feed.rows)
 	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
 	w.feed.augment.Apply(w.feed.batch.X, index)
-	loss, correct := w.model.Forward(w.feed.batch, nil)
+	loss, correct, err := w.model.Forward(w.feed.batch, nil)
+	if err != nil {
+		return w.failed(index, "forward", err)
+	}
 	w.lookAtLoss(loss, index, &w.feed.batch)
 	it.slowDown()
 	samples := int64(w.feed.batch.N)
 	h.own.Computed(steps.Sums{Samples: samples, Correct: int64(correct), Loss: loss})
 	h.own.Begin()
 	w.o.Timeline.Turns()
-	w.model.Backward(func(layer int) { h.own.Move(layer, samples); w.o.Timeline.LayerDone(layer) })
+	if err := w.model.Backward(func(layer int) { h.own.Move(layer, samples); w.o.Timeline.LayerDone(layer) }); err != nil {
+		return w.failed(index, "backward", err)
+	}
 	h.own.Ended()
 	fault, _ := h.own.Fault()
 	w.lookAtStep(fault, index)
 	w.o.Timeline.Backwarded()
 	w.stepped(it, index, sum)
+	return true
 }
 
 // compute is a step of the team in a member.
 func (h *hostSteps) compute(it *iteration, t core.Task) {
 	w := h.w
 	var sum timing
-	p := h.round(it, t.Iter, &sum)
+	p, ok := h.round(it, t.Iter, &sum)
+	if !ok {
+		return
+	}
 	it.header = wire.Header{Samples: p.Samples, Correct: p.Correct, Loss: p.Loss}
 	w.site.onDriver(it.forwarded, false)
 	it.timing = timing{}
@@ -155,7 +167,10 @@ func (o *ownSteps) teamStep(it *iteration, h *hostSteps, sum *timing) (pushed, o
 	if l != nil {
 		w.site.onDriver(func() { l.beginStep(at) }, false)
 	}
-	p := h.round(it, at, sum)
+	p, ok := h.round(it, at, sum)
+	if !ok {
+		return false, false
+	}
 	it.timing = timing{}
 	if l == nil {
 		copy(o.sums, h.into)

@@ -179,7 +179,7 @@ func (o *ownSteps) round(it *iteration) {
 				return
 			}
 			if pushed {
-				o.finish(it, &sum, o.own.Pushed(o.exchange))
+				o.end(it, &sum, o.own.Pushed(o.exchange))
 				return
 			}
 		case steps.Vote:
@@ -188,7 +188,7 @@ func (o *ownSteps) round(it *iteration) {
 				return
 			}
 		case steps.Push:
-			o.finish(it, &sum, o.push(it, &sum))
+			o.end(it, &sum, o.push(it, &sum))
 			return
 		}
 	}
@@ -245,12 +245,15 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	w.feed.rows = w.feed.sampler.Batch(index, w.feed.rows)
 	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
 	w.feed.augment.Apply(w.feed.batch.X, index)
-	loss, correct := w.model.Forward(w.feed.batch, func(layer int) {
+	loss, correct, err := w.model.Forward(w.feed.batch, func(layer int) {
 		if o.takes {
 			it.awaitReadable(layer)
 			o.own.Take(layer)
 		}
 	})
+	if err != nil {
+		return false, w.failed(index, "forward", err)
+	}
 	w.lookAtLoss(loss, index, &w.feed.batch)
 	if o.takes {
 		if it.awaitAllReadable(); !it.allReadable {
@@ -268,14 +271,19 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	}
 	o.own.Begin()
 	w.o.Timeline.Turns()
-	w.model.Backward(func(layer int) {
+	if err := w.model.Backward(func(layer int) {
 		o.own.Move(layer, samples)
 		w.o.Timeline.LayerDone(layer)
 		if last && w.station.Config.Send.Overlap {
 			o.handLayer(it, layer)
 		}
-	})
+	}); err != nil {
+		return false, w.failed(index, "backward", err)
+	}
 	o.own.Ended()
+	if err := o.own.Err(); err != nil {
+		return false, w.failed(index, "step", err)
+	}
 	fault, _ := o.own.Fault()
 	w.lookAtStep(fault, index)
 	w.o.Timeline.Backwarded()
@@ -312,28 +320,6 @@ func (o *ownSteps) startLate(it *iteration, index int64) (ok bool) {
 	}
 	o.w.sleepLate(it, index)
 	return true
-}
-
-// sleepLate sleeps before a step that waits for nothing, if a fault asks for it.
-func (w *Side) sleepLate(it *iteration, index int64) {
-	it.pause()
-	if d, asked := w.slow.before(index); d > 0 {
-		it.sleep(d, &it.timing.late)
-		w.slow.settle(asked, it.timing.late)
-	}
-}
-
-// stepped adds the times of a step to those of its round.
-func (w *Side) stepped(it *iteration, index int64, sum *timing) {
-	s := &it.timing
-	s.conclude(w.station.Transport.Now())
-	computing := s.end - s.start - s.waited - s.pushing
-	injected := s.late + s.slept + s.paused
-	w.slow.finished(index, s.forward, computing-injected, s.slept)
-	w.counters.computeUsual = smooth(w.counters.computeUsual, computing-injected)
-	sum.forward += computing // of the round; forward alone matters to a step only
-	sum.late, sum.slept, sum.paused = sum.late+s.late, sum.slept+s.slept, sum.paused+s.paused
-	sum.waited, sum.pushing = sum.waited+s.waited, sum.pushing+s.pushing
 }
 
 // push makes a push of all layers. The worker takes over what it continues from before anything is sent: the answer to this push may come
@@ -376,12 +362,24 @@ func (o *ownSteps) handLayer(it *iteration, layer int) {
 	o.handOver(it, layer)
 }
 
-// handOver hands a layer of the push to the driver.
+// handOver hands a layer of the push to the driver, unless the device that made the push has failed.
 func (o *ownSteps) handOver(it *iteration, layer int) {
 	w := o.w
+	if o.own.Err() != nil {
+		return
+	}
 	from := w.station.Transport.Now()
 	w.site.onDriver(it.handOver[layer], true)
 	it.timing.handedOver(from, w.station.Transport.Now(), len(w.pieces[layer]))
+}
+
+// end ends a round whose push was made, or the run if the device that made it has failed.
+func (o *ownSteps) end(it *iteration, sum *timing, samples int64) {
+	if err := o.own.Err(); err != nil {
+		o.w.failed(o.index, "push", err)
+		return
+	}
+	o.finish(it, sum, samples)
 }
 
 // finish ends a round whose push was made.

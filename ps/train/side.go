@@ -161,7 +161,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 	w := &Side{station: r, o: o, me: me, index: index, model: model, idle: idle{warned: -2},
 		feed: ownFeed, arenas: arenas{into: make([]landing, len(r.Plan.Shards))}}
 	w.data.landed, w.data.left = w.pieceReceived, w.pieceLeft
-	w.pieces = make([][]int32, len(model.Layers()))
+	w.pieces = make([][]int32, len(r.Architecture.Layers))
 	for _, p := range r.Plan.Pieces {
 		w.pieces[p.Layer] = append(w.pieces[p.Layer], p.ID)
 	}

@@ -99,3 +99,25 @@ func sleepUntil(now func() time.Duration, end time.Duration) {
 		}
 	}
 }
+
+// sleepLate sleeps before a step that waits for nothing, if a fault asks for it.
+func (w *Side) sleepLate(it *iteration, index int64) {
+	it.pause()
+	if d, asked := w.slow.before(index); d > 0 {
+		it.sleep(d, &it.timing.late)
+		w.slow.settle(asked, it.timing.late)
+	}
+}
+
+// stepped adds the times of a step to those of its round.
+func (w *Side) stepped(it *iteration, index int64, sum *timing) {
+	s := &it.timing
+	s.conclude(w.station.Transport.Now())
+	computing := s.end - s.start - s.waited - s.pushing
+	injected := s.late + s.slept + s.paused
+	w.slow.finished(index, s.forward, computing-injected, s.slept)
+	w.counters.computeUsual = smooth(w.counters.computeUsual, computing-injected)
+	sum.forward += computing // of the round; forward alone matters to a step only
+	sum.late, sum.slept, sum.paused = sum.late+s.late, sum.slept+s.slept, sum.paused+s.paused
+	sum.waited, sum.pushing = sum.waited+s.waited, sum.pushing+s.pushing
+}

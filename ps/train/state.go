@@ -158,6 +158,10 @@ func (w *Side) KeepAll() {
 // writeState copies the worker's state before iteration iter, and begins to write it.
 func (w *Side) writeState(iter int64) {
 	state, vectors := w.Save()
+	if own := w.deltas.own; own != nil && own.own.Err() != nil { // what could not be copied is in no checkpoint
+		w.station.Net.Fail(fmt.Errorf("rank %d, worker %d: checkpoint before iteration %d: %w", w.station.Me, w.index, iter, own.own.Err()))
+		return
+	}
 	state.Next = iter
 	w.arenas.savedCopies = station.CopyInto(w.arenas.savedCopies, vectors)
 	w.o.Write(wire.FileSaved{Kind: wire.WorkerFile, Index: int32(w.me), Version: iter}, state, w.arenas.savedCopies, func() {})

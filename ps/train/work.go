@@ -178,8 +178,7 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 	}
 	f, err := w.feedOf(int(t.Owner))
 	if err != nil {
-		w.station.Net.Fail(err)
-		return false
+		return w.failed(t.Iter, "rows", err)
 	}
 	f.rows = f.sampler.Batch(t.Iter, f.rows)
 	g.batch.Take(w.station.Set.Train, f.rows)
@@ -197,7 +196,9 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 		if !g.hasGrain {
 			return false
 		}
-		w.computeGrain(g.batch.Part(g.next, g.next+g.n), g.isLast)
+		if !w.computeGrain(g.batch.Part(g.next, g.next+g.n), g.isLast) {
+			return false
+		}
 		g.next += g.n
 	}
 	if t.Keep == core.Kept {
@@ -272,13 +273,16 @@ func (w *Side) cutGrain(from, grain int) {
 }
 
 // computeGrain computes the samples of a grain, which may be empty. With the last grain it hands over the sums of the
-// layers.
-func (w *Side) computeGrain(b workload.Batch, last bool) {
+// layers. It returns false if the run has failed.
+func (w *Side) computeGrain(b workload.Batch, last bool) (ok bool) {
 	it, g := w.it, w.ranges
 	from := w.station.Transport.Now()
 	w.o.Timeline.Begin(it.rec.Iter)
 	if b.N > 0 {
-		loss, correct := w.model.Forward(b, func(int) {})
+		loss, correct, err := w.model.Forward(b, nil)
+		if err != nil {
+			return w.failed(it.rec.Iter, "forward", err)
+		}
 		w.lookAtLoss(loss, it.rec.Iter, &b)
 		w.o.Timeline.Forwarded()
 		w.holdParameters(true)
@@ -297,10 +301,12 @@ func (w *Side) computeGrain(b workload.Batch, last bool) {
 	}
 	w.o.Timeline.Turns()
 	if b.N > 0 {
-		w.model.Backward(func(layer int) {
+		if err := w.model.Backward(func(layer int) {
 			it.turned(layer)
 			final(w, layer)
-		})
+		}); err != nil {
+			return w.failed(it.rec.Iter, "backward", err)
+		}
 	} else {
 		for layer := range slices.Backward(w.pieces) {
 			final(w, layer)
@@ -311,6 +317,7 @@ func (w *Side) computeGrain(b workload.Batch, last bool) {
 		it.slowGrain(b.N, w.station.Transport.Now()-from, false)
 		g.hasSums = true
 	}
+	return true
 }
 
 // forwardsPerGrain is how long a grain computes, in times of its forward pass [R]: backward has two products where forward has one.

@@ -88,20 +88,20 @@ func TestGradientsTravelWhileTheNextLayerIsComputed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			far := &bound{Model: m}
+			far := &bound{Model: m, layers: near.layers}
 			for i, p := range near.params {
 				far.params = append(far.params, slices.Clone(p))
 				far.grads = append(far.grads, make([]float32, len(near.grads[i])))
 			}
 			m.Bind(far.params, far.grads)
-			layers, inputs := len(m.Layers()), 2                                                           // two batches are wrapped first
+			layers, inputs := len(near.layers), 2                                                          // two batches are wrapped first
 			grad := func(layer, part int) string { return fmt.Sprint(inputs + 2*layers + 2*layer + part) } // its twin's name
 			for step := range 3 {
 				x := randomBatch(4, c.from.Cols, c.from.Classes)
 				dev.log = nil
 				var seen []int
-				loss, _ := near.Forward(x, nil)
-				got, _ := far.Forward(x, nil)
+				loss, _, _ := near.Forward(x, nil)
+				got, _, _ := far.Forward(x, nil)
 				if got != loss || math.IsNaN(loss) {
 					t.Fatalf("step %d: loss %g, want %g", step, got, loss)
 				}
@@ -139,7 +139,7 @@ func apartBound(t *testing.T, s ModelSpec, from Samples, batchMax int, near *bou
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bound{Model: m}
+	b := &bound{Model: m, layers: near.layers}
 	n := 0
 	for _, p := range near.params {
 		n += len(p)
@@ -162,15 +162,15 @@ func TestALayerTravelsInOneCopy(t *testing.T) {
 	x := randomBatch(4, from.Cols, from.Classes)
 	for step := range 2 {
 		dev.log = nil
-		want, _ := near.Forward(x, nil)
-		if got, _ := far.Forward(x, nil); got != want {
+		want, _, _ := near.Forward(x, nil)
+		if got, _, _ := far.Forward(x, nil); got != want {
 			t.Fatalf("step %d: loss %g, want %g", step, got, want)
 		}
 		near.Backward(nil)
 		far.Backward(nil)
 		for i, g := range near.grads {
 			if !slices.Equal(far.grads[i], g) {
-				t.Errorf("step %d: gradients of %s differ", step, Params(near)[i].Name)
+				t.Errorf("step %d: gradients of %s differ", step, near.all()[i].Name)
 			}
 		}
 		log := strings.Join(dev.log, " ")
@@ -229,8 +229,8 @@ func TestTheNextBatchTravelsWhileTheDeviceComputes(t *testing.T) {
 		next, then int32 // what is announced during a step, and what the following step gets
 		inForward  int   // copies of a batch in the following Forward
 	}{{1, 1, 0}, {2, 2, 0}, {3, 7, 1}, {-1, 5, 1}, {6, 6, 0}} {
-		want, _ := near.Forward(batch, nil)
-		if got, _ := far.Forward(batch, nil); got != want {
+		want, _, _ := near.Forward(batch, nil)
+		if got, _, _ := far.Forward(batch, nil); got != want {
 			t.Fatalf("step %d: loss %g, want %g", step, got, want)
 		}
 		next, dev.log = c.next, nil
@@ -242,15 +242,15 @@ func TestTheNextBatchTravelsWhileTheDeviceComputes(t *testing.T) {
 		})
 		for i, g := range near.grads {
 			if !slices.Equal(far.grads[i], g) {
-				t.Errorf("step %d: gradients of %s differ", step, Params(near)[i].Name)
+				t.Errorf("step %d: gradients of %s differ", step, near.all()[i].Name)
 			}
 		}
 		if c.then != c.next {
 			batch.Take(table, rows(c.then))
 		}
 		dev.log = nil
-		want, _ = near.Forward(batch, nil)
-		if got, _ := far.Forward(batch, nil); got != want || copies() != c.inForward {
+		want, _, _ = near.Forward(batch, nil)
+		if got, _, _ := far.Forward(batch, nil); got != want || copies() != c.inForward {
 			t.Fatalf("after step %d: loss %g, want %g; %d batches travel in Forward, want %d", step, got, want, copies(), c.inForward)
 		}
 	}

@@ -5,11 +5,13 @@ import (
 	"unsafe"
 )
 
-// Batch is N samples of Cols values each, in the form that the model takes. Y holds N class numbers.
+// Batch is N samples of Cols values each, in the form that the model takes. Y holds N class numbers, and Rows the numbers of the rows:
+// a model that has the data elsewhere needs no more.
 type Batch struct {
 	X       []float32 // N x Cols, row-major
 	Entries Entries   // instead of X, if the model takes sparse rows
 	Y       []int32
+	Rows    []int32 // the number of each sample in its table; none in a batch that Take has not filled
 	N, Cols int
 
 	form  form
@@ -35,7 +37,10 @@ type Entries struct {
 
 // NewBatch makes a batch for up to most samples such as from, for the model of that name.
 func NewBatch(model string, from Samples, most int) Batch {
-	b := Batch{Cols: from.Cols, Y: make([]int32, most), form: modelOf(model).form, every: from.Matrix.every()}
+	b := Batch{Cols: from.Cols, Y: make([]int32, most), Rows: make([]int32, 0, most), every: from.Matrix.every()}
+	if TakesSparse(model) {
+		b.form = sparseRows
+	}
 	if b.form == denseRows {
 		b.X = make([]float32, most*from.Cols)
 	}
@@ -49,6 +54,7 @@ func (b *Batch) Take(t Table, rows []int32) {
 		panic(fmt.Sprintf("workload: a batch for %d rows of %d takes %d of %d", cap(b.Y), b.Cols, n, t.Cols()))
 	}
 	b.N, b.Y, b.taken = n, b.Y[:n], b.taken+1
+	b.Rows = append(b.Rows[:0], rows...) // a copy: the caller draws the next rows into the same memory
 	if b.form == sparseRows {
 		b.takeSparse(t, rows)
 		return
@@ -84,6 +90,9 @@ func (b *Batch) Place(at int) string {
 // Part returns samples lo to hi-1. They share the memory of b.
 func (b *Batch) Part(lo, hi int) Batch {
 	p := Batch{Y: b.Y[lo:hi], N: hi - lo, Cols: b.Cols, form: b.form, every: b.every}
+	if b.Rows != nil {
+		p.Rows = b.Rows[lo:hi]
+	}
 	if b.form == sparseRows {
 		p.Entries = Entries{b.Entries.Start[lo : hi+1], b.Entries.Index, b.Entries.Value}
 	} else {

@@ -11,7 +11,7 @@ import (
 type chain struct {
 	spec     ModelSpec
 	from     Samples
-	dev      kernels.Device
+	dev      *stream
 	batchMax int
 	layers   []Layer
 	stages   []stage // one for each layer
@@ -37,8 +37,8 @@ type stage interface {
 	allocate(perSample, once func(values int) kernels.Vec)
 	// ends are the output of forward, and the vector in which the next stage leaves the gradient of that output for backward.
 	ends() (out, grad kernels.Vec)
-	forward(dev kernels.Device, p pass)
-	backward(dev kernels.Device, p pass)
+	forward(dev *stream, p pass)
+	backward(dev *stream, p pass)
 }
 
 // pass has the arguments of forward and backward of a stage.
@@ -52,17 +52,12 @@ type pass struct {
 }
 
 func newChain(s ModelSpec, from Samples, stages []stage, dev kernels.Device, batchMax int) (*chain, error) {
-	m := &chain{spec: s, from: from, dev: dev, batchMax: batchMax, stages: stages, first: []int{0}, head: kernels.SoftmaxXent}
+	m := &chain{spec: s, from: from, dev: &stream{Device: dev}, batchMax: batchMax, stages: stages, layers: layersOf(stages), first: []int{0}, head: kernels.SoftmaxXent}
 	if s.Name == "logistic" {
 		m.head = kernels.SigmoidXent
 	}
-	for l, st := range stages {
-		params := st.params()
-		for i := range params {
-			params[i].Layer = l
-		}
-		m.layers = append(m.layers, Layer{Name: st.name(), Params: params})
-		m.first = append(m.first, m.first[l]+len(params))
+	for l := range m.layers {
+		m.first = append(m.first, m.first[l]+len(m.layers[l].Params))
 	}
 	if err := m.allocate(); err != nil {
 		return nil, err
@@ -90,12 +85,18 @@ func (m *chain) allocate() error {
 	return failed
 }
 
-func (m *chain) Layers() []Layer { return m.layers }
+func (m *chain) Clone() (Model, error) {
+	s := m.spec
+	s.States = nil
+	return NewModel(s, m.from, m.dev.Device, m.batchMax)
+}
 
-func (m *chain) Clone() Model {
-	c, err := NewModel(m.spec, m.from, m.dev, m.batchMax)
-	must(err)
-	return c
+// failed is why the device computes no more; nil: it does.
+func (m *chain) failed() error {
+	if m.dev.err == nil {
+		return nil
+	}
+	return fmt.Errorf("model %s: %w", m.spec.Name, m.dev.err)
 }
 
 func (m *chain) Bind(params, grads [][]float32) {
@@ -111,8 +112,9 @@ func (m *chain) Apart() bool { return m.in.buffers[0].vec.Dev != 0 }
 
 func (m *chain) BindVecs(params, grads []kernels.Vec) {
 	for _, given := range [][]kernels.Vec{params, grads} {
-		for i, p := range Params(m) {
-			if len(given) != len(Params(m)) || given[i].Len() != p.N() {
+		all := paramsIn(m.layers)
+		for i, p := range all {
+			if len(given) != len(all) || given[i].Len() != p.N() {
 				panic(fmt.Sprintf("workload: BindVecs got %d vectors for model %s, which do not fit %s of %d elements", len(given), m.spec.Name, p.Name, p.N()))
 			}
 		}
@@ -120,26 +122,27 @@ func (m *chain) BindVecs(params, grads []kernels.Vec) {
 	m.params, m.grads, m.rows, m.resident = side{vecs: params}, side{vecs: grads}, 0, true
 }
 
-func (m *chain) Forward(x Batch, wait func(layer int)) (loss float64, correct int) {
+func (m *chain) Forward(x Batch, wait func(layer int)) (loss float64, correct int, err error) {
 	if x.N > m.batchMax {
 		panic(fmt.Sprintf("workload: Forward of %d samples, model %s was made for %d", x.N, m.spec.Name, m.batchMax))
 	}
 	m.propagate(x, true, wait)
 	m.rows = x.N
 	logits, grad := m.stages[len(m.stages)-1].ends()
-	return m.score(x.N, logits, grad)
+	loss, correct = m.score(x.N, logits, grad)
+	return loss, correct, m.failed()
 }
 
-func (m *chain) Eval(x Batch) (loss float64, correct int) {
+func (m *chain) Eval(x Batch) (loss float64, correct int, err error) {
 	m.rows = 0
 	logits, _ := m.stages[len(m.stages)-1].ends()
-	for lo := 0; lo < x.N; lo += m.batchMax {
+	for lo := 0; lo < x.N && m.dev.err == nil; lo += m.batchMax {
 		n := min(m.batchMax, x.N-lo)
 		m.propagate(x.Part(lo, lo+n), false, nil)
 		l, c := m.score(n, logits, kernels.Vec{})
 		loss, correct = loss+l, correct+c
 	}
-	return loss, correct
+	return loss, correct, m.failed()
 }
 
 // propagate leaves the logits of x at the end of the last stage, and its labels on the device.
@@ -151,12 +154,15 @@ func (m *chain) propagate(x Batch, train bool, wait func(layer int)) {
 	m.bring(x)
 	in := m.in.x
 	for l, st := range m.stages {
+		if m.dev.err != nil {
+			return
+		}
 		if wait != nil {
 			wait(l)
 		}
 		if !m.resident && !m.held {
 			for _, v := range m.params.runs[l] {
-				must(m.dev.Refresh(v))
+				m.dev.refresh(v)
 			}
 		}
 		st.forward(m.dev, pass{n: x.N, train: train, in: in, params: m.of(l, m.params)})
@@ -164,7 +170,7 @@ func (m *chain) propagate(x Batch, train bool, wait func(layer int)) {
 	}
 }
 
-func (m *chain) Backward(ready func(layer int)) {
+func (m *chain) Backward(ready func(layer int)) error {
 	if m.rows == 0 || m.grads.vecs == nil {
 		panic(fmt.Sprintf("workload: Backward of model %s without a Forward, or without gradients bound", m.spec.Name))
 	}
@@ -182,7 +188,7 @@ func (m *chain) Backward(ready func(layer int)) {
 			}
 			m.finish(l, ready)
 		}
-		return
+		return m.failed()
 	}
 	for l := top; l >= 0; l-- {
 		if apart {
@@ -199,12 +205,11 @@ func (m *chain) Backward(ready func(layer int)) {
 		}
 		m.fetches = m.fetches[:0]
 		for _, v := range m.grads.runs[l] {
-			e, err := m.dev.Fetch(v)
-			must(err)
-			m.fetches = append(m.fetches, e)
+			m.fetches = m.dev.fetch(m.fetches, v)
 		}
 	}
 	m.finish(0, ready)
+	return m.failed()
 }
 
 // of is the parameters or gradients of layer l.
@@ -220,12 +225,12 @@ func (m *chain) differentiate(l, n int) {
 	m.stages[l].backward(m.dev, p)
 }
 
-// finish waits until the host has the gradients of layer l, if they travel to it, and calls ready.
+// finish waits until the host has the gradients of layer l, if they travel to it, and calls ready, unless the device has failed.
 func (m *chain) finish(l int, ready func(layer int)) {
 	for _, e := range m.fetches {
-		must(e.Wait())
+		m.dev.see("wait for gradients", e.Wait())
 	}
-	if ready != nil {
+	if ready != nil && m.dev.err == nil {
 		ready(l)
 	}
 }
@@ -233,12 +238,4 @@ func (m *chain) finish(l int, ready func(layer int)) {
 // affine are the parameters of a layer with a weight and a bias; fan is Param.Fan of the weight.
 func affine(layer string, weight, bias []int, fan int) []Param {
 	return []Param{{Name: layer + ".weight", Shape: weight, Fan: fan}, {Name: layer + ".bias", Shape: bias}}
-}
-
-func launch(dev kernels.Device, k *kernels.Kernel, a kernels.Args) { must(dev.Launch(k, a)) }
-
-func must(err error) {
-	if err != nil {
-		panic(fmt.Errorf("workload: %w", err))
-	}
 }

@@ -31,18 +31,18 @@ func (c *convolution) args(n int, v kernels.Vecs) kernels.Args {
 }
 
 // forward sets the n images y to the products of the filters with all windows of x.
-func (c *convolution) forward(dev kernels.Device, n int, x, filters, y kernels.Vec) {
-	launch(dev, kernels.ConvForward, c.args(n, kernels.Vecs{x, filters, y}))
+func (c *convolution) forward(dev *stream, n int, x, filters, y kernels.Vec) {
+	dev.launch(kernels.ConvForward, c.args(n, kernels.Vecs{x, filters, y}))
 }
 
 // backwardFilter sets dFilters to the gradient of the filters, summed over the n images.
-func (c *convolution) backwardFilter(dev kernels.Device, n int, x, dy, dFilters kernels.Vec) {
-	launch(dev, kernels.ConvBackwardFilter, c.args(n, kernels.Vecs{x, dy, dFilters}))
+func (c *convolution) backwardFilter(dev *stream, n int, x, dy, dFilters kernels.Vec) {
+	dev.launch(kernels.ConvBackwardFilter, c.args(n, kernels.Vecs{x, dy, dFilters}))
 }
 
 // backward does what backwardFilter does, and sets the n images dx to beta*dx plus the gradient of x.
-func (c *convolution) backward(dev kernels.Device, n int, x, dy, filters, dx, dFilters kernels.Vec, beta float32) {
+func (c *convolution) backward(dev *stream, n int, x, dy, filters, dx, dFilters kernels.Vec, beta float32) {
 	a := c.args(n, kernels.Vecs{x, dy, filters, dx, dFilters})
 	a.F[0] = beta
-	launch(dev, kernels.ConvBackward, a)
+	dev.launch(kernels.ConvBackward, a)
 }

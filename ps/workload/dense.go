@@ -56,24 +56,24 @@ func (d *dense) allocate(perSample, _ func(int) kernels.Vec) {
 
 func (d *dense) ends() (out, grad kernels.Vec) { return d.out, d.grad }
 
-func (d *dense) forward(dev kernels.Device, p pass) {
+func (d *dense) forward(dev *stream, p pass) {
 	product := kernels.Args{V: kernels.Vecs{p.in, p.params[0], d.out, p.params[1]}, N: kernels.Sizes{p.n, d.outs, d.inputs}}
 	if d.last {
-		launch(dev, kernels.GemmNT, product)
+		dev.launch(kernels.GemmNT, product)
 		return
 	}
 	product.V[3] = kernels.Vec{} // BiasReLU adds the bias in its own pass
-	launch(dev, kernels.GemmNT, product)
-	launch(dev, kernels.BiasReLU, kernels.Args{V: kernels.Vecs{d.out, p.params[1]}, N: kernels.Sizes{p.n, d.outs}})
+	dev.launch(kernels.GemmNT, product)
+	dev.launch(kernels.BiasReLU, kernels.Args{V: kernels.Vecs{d.out, p.params[1]}, N: kernels.Sizes{p.n, d.outs}})
 }
 
-func (d *dense) backward(dev kernels.Device, p pass) {
+func (d *dense) backward(dev *stream, p pass) {
 	if !d.last {
-		launch(dev, kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{d.grad, d.out}, N: kernels.Sizes{p.n, d.outs}})
+		dev.launch(kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{d.grad, d.out}, N: kernels.Sizes{p.n, d.outs}})
 	}
-	launch(dev, kernels.GemmTN, kernels.Args{V: kernels.Vecs{d.grad, p.in, p.grads[0]}, N: kernels.Sizes{d.outs, d.inputs, p.n}})
-	launch(dev, kernels.BiasGrad, kernels.Args{V: kernels.Vecs{d.grad, p.grads[1]}, N: kernels.Sizes{p.n, d.outs}})
+	dev.launch(kernels.GemmTN, kernels.Args{V: kernels.Vecs{d.grad, p.in, p.grads[0]}, N: kernels.Sizes{d.outs, d.inputs, p.n}})
+	dev.launch(kernels.BiasGrad, kernels.Args{V: kernels.Vecs{d.grad, p.grads[1]}, N: kernels.Sizes{p.n, d.outs}})
 	if p.below.Len() > 0 {
-		launch(dev, kernels.GemmNN, kernels.Args{V: kernels.Vecs{d.grad, p.params[0], p.below}, N: kernels.Sizes{p.n, d.inputs, d.outs}})
+		dev.launch(kernels.GemmNN, kernels.Args{V: kernels.Vecs{d.grad, p.params[0], p.below}, N: kernels.Sizes{p.n, d.inputs, d.outs}})
 	}
 }

@@ -28,13 +28,13 @@ func agreeWithDifferences(t *testing.T, m *bound, x Batch, r *rand.Rand, most in
 			m.grads[i][j] = float32(math.NaN()) // Backward overwrites
 		}
 	}
-	loss, correct := m.Forward(x, nil)
+	loss, correct, _ := m.Forward(x, nil)
 	m.Backward(nil)
 	params := wideParams(m)
 	if want, hits := reference(params); !(math.Abs(loss-want) <= 1e-5*want) || correct != hits {
 		t.Errorf("loss %g correct %d, want %g and %d", loss, correct, want, hits)
 	}
-	for i, p := range Params(m) {
+	for i, p := range m.all() {
 		if p.Stat {
 			continue
 		}
@@ -105,13 +105,13 @@ func trainsAsOnItsTwins(t *testing.T, spec ModelSpec, from Samples, steps int) {
 		of.Bind(m.params, m.grads)
 		x := randomBatch(n, from.Cols, from.Classes)
 		for range steps {
-			loss, _ := of.Forward(x, nil)
+			loss, _, _ := of.Forward(x, nil)
 			of.Backward(nil)
 			losses[i] = append(losses[i], loss)
 			descend(m, 0.02/n, n)
 		}
-		if slices.ContainsFunc(Params(m), func(p Param) bool { return p.Stat }) { // without statistics Eval is the next Forward
-			loss, _ := of.Eval(x)
+		if slices.ContainsFunc(m.all(), func(p Param) bool { return p.Stat }) { // without statistics Eval is the next Forward
+			loss, _, _ := of.Eval(x)
 			losses[i] = append(losses[i], loss)
 		}
 	}
@@ -127,7 +127,7 @@ func trainsAsOnItsTwins(t *testing.T, spec ModelSpec, from Samples, steps int) {
 
 // descend takes one step of gradient descent with a batch of n. Statistics become their next values.
 func descend(m *bound, lr float32, n int) {
-	for i, p := range Params(m) {
+	for i, p := range m.all() {
 		for j, g := range m.grads[i] {
 			if p.Stat {
 				m.params[i][j] = g / float32(n)

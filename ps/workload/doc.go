@@ -1,6 +1,9 @@
 // Package workload holds models and data sets, and assigns rows to workers.
 //
+// What a model consists of (Architecture) is apart from what computes (Model): only who computes makes a model.
+//
 //	set, err := workload.Load(spec)
+//	architecture, err := workload.NewArchitecture(ms, set.Samples())
 //	model, err := workload.NewModel(ms, set.Samples(), dev, batch)
 //	rows, err := workload.Partition("disjoint_random", set.Train.Rows(), workers, worker, seed)
 //	sampler := workload.NewSampler(rows, batch, seed, worker)
@@ -11,8 +14,8 @@
 //		picked = sampler.Batch(i, picked)
 //		b.Take(set.Train, picked)
 //		augmenter.Apply(b.X, i)
-//		loss, correct := model.Forward(b, waitForParameters)
-//		model.Backward(sendGradient)
+//		loss, correct, err := model.Forward(b, waitForParameters)
+//		err = model.Backward(sendGradient)
 //	}
 //
 // All randomness is a pure function of seeds: initial values depend on (seed, name, element), samples on (seed, worker, iteration),

@@ -3,6 +3,8 @@ package workload
 import (
 	"fmt"
 	"strings"
+
+	"fluentps/kernels"
 )
 
 // factorization fits the product of two matrices of low rank, L (rows x rank) and R (rank x columns, stored transposed), to the
@@ -25,16 +27,19 @@ type factorization struct {
 	kept          []float32 // per sample: R_j, because R may change when its gradient is ready
 }
 
-func newFactorization(s ModelSpec, from Samples, batchMax int) Model {
-	m := &factorization{spec: s, from: from, batchMax: batchMax,
-		twice: make([]float32, batchMax), kept: make([]float32, batchMax*s.Rank)}
+func factorizationLayers(s ModelSpec, from Samples) (layers []Layer) {
 	for l, n := range []int{from.Matrix.Rows, from.Matrix.Columns} {
 		name := []string{"left", "right"}[l]
-		m.layers = append(m.layers, Layer{Name: name, Params: []Param{
-			{Name: name + ".weight", Shape: []int{n, s.Rank}, Layer: l, Fan: 2 * s.Rank}, // variance 1/rank
+		layers = append(layers, Layer{Name: name, Params: []Param{
+			{Name: name + ".weight", Shape: []int{n, s.Rank}, Fan: 2 * s.Rank}, // variance 1/rank
 		}})
 	}
-	return m
+	return layers
+}
+
+func newFactorization(s ModelSpec, from Samples, _ kernels.Device, batchMax int) (Model, error) {
+	return &factorization{spec: s, from: from, batchMax: batchMax, layers: factorizationLayers(s, from),
+		twice: make([]float32, batchMax), kept: make([]float32, batchMax*s.Rank)}, nil
 }
 
 func factorable(s ModelSpec, _ Samples) error {
@@ -49,21 +54,21 @@ const rankMax = 4096
 
 // TakesRatings says whether a model takes only samples that are entries of a matrix. The loss of such a model is a mean squared
 // error, and it has no accuracy.
-func TakesRatings(name string) bool { return modelOf(name).ratings }
+func TakesRatings(name string) bool { return modelOf(name).Ratings }
 
-func (m *factorization) Layers() []Layer { return m.layers }
-
-func (m *factorization) Clone() Model { return newFactorization(m.spec, m.from, m.batchMax) }
+func (m *factorization) Clone() (Model, error) {
+	return newFactorization(m.spec, m.from, nil, m.batchMax)
+}
 
 func (m *factorization) Bind(params, grads [][]float32) {
-	mustBind(m, m.spec, params, grads)
+	mustBind(m.layers, m.spec, params, grads)
 	m.left, m.right, m.dLeft, m.dRight, m.batch = params[0], params[1], nil, nil, Batch{}
 	if grads != nil {
 		m.dLeft, m.dRight = grads[0], grads[1]
 	}
 }
 
-func (m *factorization) Forward(x Batch, wait func(layer int)) (loss float64, correct int) {
+func (m *factorization) Forward(x Batch, wait func(layer int)) (loss float64, correct int, err error) {
 	if x.N > m.batchMax {
 		panic(fmt.Sprintf("workload: Forward of %d samples, model %s was made for %d", x.N, m.spec.Name, m.batchMax))
 	}
@@ -79,17 +84,17 @@ func (m *factorization) Forward(x Batch, wait func(layer int)) (loss float64, co
 		loss += float64(e) * float64(e)
 	}
 	m.batch = x
-	return loss, 0
+	return loss, 0, nil
 }
 
-func (m *factorization) Eval(x Batch) (loss float64, correct int) {
+func (m *factorization) Eval(x Batch) (loss float64, correct int, err error) {
 	m.mustFit(x)
 	m.batch = Batch{}
 	for s := range x.N {
 		_, _, e := m.miss(x, s)
 		loss += float64(e) * float64(e)
 	}
-	return loss, 0
+	return loss, 0, nil
 }
 
 func (m *factorization) mustFit(x Batch) {
@@ -116,7 +121,7 @@ func (m *factorization) miss(x Batch, s int) (left, right []float32, e float32) 
 	return left, right, e
 }
 
-func (m *factorization) Backward(ready func(layer int)) {
+func (m *factorization) Backward(ready func(layer int)) error {
 	if m.batch.N == 0 || m.dLeft == nil {
 		panic(fmt.Sprintf("workload: Backward of model %s without a Forward, or without gradients bound", m.spec.Name))
 	}
@@ -136,6 +141,7 @@ func (m *factorization) Backward(ready func(layer int)) {
 	if ready != nil {
 		ready(0)
 	}
+	return nil
 }
 
 // add is dst += g*v.
@@ -146,12 +152,12 @@ func add(dst, v []float32, g float32) {
 }
 
 // mustTakeRatings fails if one of model and data set is for ratings and the other is not.
-func mustTakeRatings(m modelEntry, from Samples) error {
+func mustTakeRatings(m ModelEntry, from Samples) error {
 	switch has := from.Matrix != (Matrix{}); {
-	case m.ratings && !has:
-		return fmt.Errorf("model %s: the data set's rows are not ratings; choose one of the sets %s", m.name, strings.Join(RatingSetNames(), ", "))
-	case !m.ratings && has:
-		return fmt.Errorf("model %s: the data set holds ratings, entries of a matrix; choose model matrix_factorization", m.name)
+	case m.Ratings && !has:
+		return fmt.Errorf("model %s: the data set's rows are not ratings; choose one of the sets %s", m.Name, strings.Join(RatingSetNames(), ", "))
+	case !m.Ratings && has:
+		return fmt.Errorf("model %s: the data set holds ratings, entries of a matrix; choose model matrix_factorization", m.Name)
 	}
 	return nil
 }

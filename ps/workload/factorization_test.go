@@ -57,7 +57,7 @@ func TestFactorizationWaitAndReadyOrder(t *testing.T) {
 	from, spec := rated(6, 9), ModelSpec{Name: factorizationName, Rank: 4}
 	x := ratingBatch(20, from)
 	plain, m := newBoundTo(t, spec, from, 20, 5), newBoundTo(t, spec, from, 20, 5)
-	wantLoss, _ := plain.Forward(x, nil)
+	wantLoss, _, _ := plain.Forward(x, nil)
 	plain.Backward(nil)
 	poison := func(v []float32) {
 		for i := range v {
@@ -67,7 +67,7 @@ func TestFactorizationWaitAndReadyOrder(t *testing.T) {
 	poison(m.params[0])
 	poison(m.params[1])
 	var order []string
-	loss, _ := m.Forward(x, func(l int) {
+	loss, _, _ := m.Forward(x, func(l int) {
 		order = append(order, fmt.Sprint("wait", l))
 		copy(m.params[l], plain.params[l])
 	})
@@ -94,13 +94,13 @@ func TestFactorizationEvalAndClones(t *testing.T) {
 	from, spec := rated(6, 9), ModelSpec{Name: factorizationName, Rank: 4}
 	x := ratingBatch(50, from)
 	m := newBoundTo(t, spec, from, 50, 1)
-	want, _ := m.Forward(x, nil)
-	clone := m.Clone()
+	want, _, _ := m.Forward(x, nil)
+	clone := unbound(m)
 	clone.Bind(m.params, nil)
-	if loss, correct := clone.Eval(x); loss != want || correct != 0 {
+	if loss, correct, _ := clone.Eval(x); loss != want || correct != 0 {
 		t.Errorf("Eval of a clone: loss %g correct %d, want %g and 0", loss, correct, want)
 	}
-	if loss, _ := newBoundTo(t, spec, from, 7, 1).Eval(x); loss != want {
+	if loss, _, _ := newBoundTo(t, spec, from, 7, 1).Eval(x); loss != want {
 		t.Errorf("Eval of a model for 7: loss %g, want %g", loss, want)
 	}
 	if n := testing.AllocsPerRun(10, func() { m.Forward(x, nil); m.Backward(nil) }); n != 0 {
@@ -119,7 +119,7 @@ func TestFactorizationMisuse(t *testing.T) {
 		"no Forward":      func() { m.Bind(m.params, m.grads); m.Backward(nil) },
 		"second Backward": func() { m.Forward(x, nil); m.Backward(nil); m.Backward(nil) },
 		"factors swapped": func() { m.Bind([][]float32{m.params[1], m.params[0]}, nil) },
-		"unbound":         func() { m.Clone().Eval(x) },
+		"unbound":         func() { unbound(m).Eval(x) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -159,7 +159,7 @@ func TestFactorizationLearnsUpToTheNoise(t *testing.T) {
 	test := NewBatch(factorizationName, set.Samples(), 2000)
 	test.Take(set.Test, ascending(0, 2000, 1))
 	rmse := func() float64 {
-		loss, _ := m.Eval(test)
+		loss, _, _ := m.Eval(test)
 		return math.Sqrt(loss / 2000)
 	}
 	before := rmse()

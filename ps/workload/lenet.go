@@ -60,16 +60,16 @@ func (s *convPool) allocate(perSample, _ func(int) kernels.Vec) {
 
 func (s *convPool) ends() (out, grad kernels.Vec) { return s.out, s.grad }
 
-func (s *convPool) forward(dev kernels.Device, p pass) {
+func (s *convPool) forward(dev *stream, p pass) {
 	s.conv.forward(dev, p.n, p.in, p.params[0], s.y)
-	launch(dev, kernels.MaxPool, kernels.Args{V: kernels.Vecs{s.y, s.out, s.which}, N: s.planes(p.n)})
-	launch(dev, kernels.ChannelBiasReLU, kernels.Args{V: kernels.Vecs{s.out, p.params[1]}, N: s.positions(p.n)})
+	dev.launch(kernels.MaxPool, kernels.Args{V: kernels.Vecs{s.y, s.out, s.which}, N: s.planes(p.n)})
+	dev.launch(kernels.ChannelBiasReLU, kernels.Args{V: kernels.Vecs{s.out, p.params[1]}, N: s.positions(p.n)})
 }
 
-func (s *convPool) backward(dev kernels.Device, p pass) {
-	launch(dev, kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{s.grad, s.out}, N: kernels.Sizes{p.n, s.pooled.values()}})
-	launch(dev, kernels.ChannelBiasGrad, kernels.Args{V: kernels.Vecs{s.grad, p.grads[1]}, N: s.positions(p.n)})
-	launch(dev, kernels.MaxPoolGrad, kernels.Args{V: kernels.Vecs{s.grad, s.which, s.y}, N: s.planes(p.n)})
+func (s *convPool) backward(dev *stream, p pass) {
+	dev.launch(kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{s.grad, s.out}, N: kernels.Sizes{p.n, s.pooled.values()}})
+	dev.launch(kernels.ChannelBiasGrad, kernels.Args{V: kernels.Vecs{s.grad, p.grads[1]}, N: s.positions(p.n)})
+	dev.launch(kernels.MaxPoolGrad, kernels.Args{V: kernels.Vecs{s.grad, s.which, s.y}, N: s.planes(p.n)})
 	if p.below.Len() == 0 {
 		s.conv.backwardFilter(dev, p.n, p.in, s.y, p.grads[0])
 		return

@@ -109,8 +109,8 @@ func TestLeNetLayers(t *testing.T) {
 		m := newBoundTo(t, ModelSpec{Name: "lenet"}, c.from, 1, 0)
 		var got []string
 		total := 0
-		for _, p := range Params(m) {
-			got = append(got, fmt.Sprint(p.Name, " ", p.Shape, " ", p.Fan, " of layer ", p.Layer, " ", m.Layers()[p.Layer].Name))
+		for _, p := range m.all() {
+			got = append(got, fmt.Sprint(p.Name, " ", p.Shape, " ", p.Fan, " of layer ", p.Layer, " ", m.layers[p.Layer].Name))
 			total += p.N()
 		}
 		want := []string{
@@ -176,7 +176,7 @@ func TestLeNetLearnsWhatSoftmaxCannot(t *testing.T) {
 			m.Backward(nil)
 			descend(m, 0.1/32, 32)
 		}
-		_, correct := m.Eval(stripes(r, 500, from.Image))
+		_, correct, _ := m.Eval(stripes(r, 500, from.Image))
 		accuracy[name] = float64(correct) / 500
 	}
 	t.Logf("accuracy %v", accuracy)

@@ -90,13 +90,8 @@ func TestParameterNamesDoNotDependOnTheSamples(t *testing.T) {
 			if TakesRatings(name) {
 				from = Samples{Cols: ratingCols, Matrix: Matrix{from.Cols, 9}}
 			}
-			var c counter
-			m, err := NewModel(s, from, &c, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var want []string
-			for _, p := range Params(m) {
+			for _, p := range paramsIn(layersFor(t, s, from)) {
 				want = append(want, p.Name)
 			}
 			if got := ParamNames(s); len(got) == 0 || !slices.Equal(got, want) {

@@ -2,68 +2,34 @@ package workload
 
 import (
 	"fmt"
-	"strings"
 
 	"fluentps/kernels"
+	"fluentps/ps/workload/shapes"
 )
-
-// Param is one parameter tensor of a model.
-type Param struct {
-	Name  string  // unique in the model: "fc1.weight"
-	Shape []int   // row-major; a dense weight is outputs x inputs
-	Layer int     // index into Layers
-	Row   int     // elements of a row, if only rows that some sample touches have a gradient; divides N. 0: all elements have one
-	Stat  bool    // a running statistic: averaged, never trained
-	Fan   int     // inputs of one output, which scale the initial values; 0: initially Start
-	Start float32 // initial value if Fan is 0: 1 for the scale and the variance of a batch norm
-}
-
-// N is the number of elements.
-func (p Param) N() int {
-	n := 1
-	for _, d := range p.Shape {
-		n *= d
-	}
-	return n
-}
-
-// Layer is a group of parameters that are needed together, and whose gradients become final together.
-type Layer struct {
-	Name   string
-	Params []Param
-}
-
-// Params lists all parameters of m, layer by layer. This order is the model order.
-func Params(m Model) []Param {
-	var all []Param
-	for _, l := range m.Layers() {
-		all = append(all, l.Params...)
-	}
-	return all
-}
 
 // Model computes losses and gradients on the memory that Bind sets. It belongs to one goroutine at a time. Losses are sums over
 // samples of the cross-entropy in nats, and correct counts samples whose largest output is the right class. If samples are ratings,
-// losses are squared errors and correct is 0. Callers divide by the number of samples. A device that fails, or a batch that does not
-// fit the model, panics: neither can be handled in the middle of a step.
+// losses are squared errors and correct is 0. Callers divide by the number of samples.
+//
+// An error of Forward, Backward or Eval means that the device, or whatever computes, has failed: it ends the run on all ranks, and no
+// other method of the model is called. What is in the gradients then is used by nobody. A batch that does not fit the model, or a call in
+// the wrong order, is a bug of the caller and panics.
 type Model interface {
-	// Layers are in forward order and do not change.
-	Layers() []Layer
-	// Bind sets the memory of parameters and gradients: one slice for each parameter in model order, of exactly its length. grads
-	// may be nil; then Backward must not be called.
+	// Bind sets the memory of parameters and gradients: one slice for each parameter of the architecture, in model order, of exactly its
+	// length. grads may be nil; then Backward must not be called.
 	Bind(params, grads [][]float32)
-	// Forward calls wait(l) before it first reads parameters of layer l, in forward order. x must stay unchanged until Backward
-	// has returned.
-	Forward(x Batch, wait func(layer int)) (loss float64, correct int)
+	// Forward calls wait(l), unless wait is nil, before it first reads parameters of layer l, in forward order. x must stay unchanged
+	// until Backward has returned.
+	Forward(x Batch, wait func(layer int)) (loss float64, correct int, err error)
 	// Backward overwrites the gradients with the sum over the samples of the last Forward. The gradient of a statistic becomes the
-	// number of samples times its next value. Backward calls ready(l), last layer first, when the gradient of layer l is final
-	// and its parameters are no longer read; both may then be changed. It does not write the gradient of a layer before ready of
-	// the layer above has returned.
-	Backward(ready func(layer int))
+	// number of samples times its next value. Backward calls ready(l), unless ready is nil, last layer first, when the gradient of layer
+	// l is final and its parameters are no longer read; both may then be changed. It does not write the gradient of a layer before
+	// ready of the layer above has returned. If it fails, it calls ready for no layer whose gradient may be wrong.
+	Backward(ready func(layer int)) error
 	// Eval computes only the loss, of a batch of any size. Backward may not use a Forward before Eval.
-	Eval(x Batch) (loss float64, correct int)
+	Eval(x Batch) (loss float64, correct int, err error)
 	// Clone returns an unbound model of the same architecture, with its own scratch on the same device.
-	Clone() Model
+	Clone() (Model, error)
 }
 
 // Resident is a Model whose parameters and gradients can stay on its device between steps.
@@ -105,135 +71,96 @@ type ModelSpec struct {
 // ModelDefaults is a model of which only the name is missing.
 func ModelDefaults() ModelSpec { return ModelSpec{Rank: 10} }
 
-// modelEntry is one model: layers on a device, or made by plain.
-type modelEntry struct {
-	name    string
-	images  bool // samples must be images
-	ratings bool // samples must be ratings, which no other model takes
-	form    form
-	check   func(s ModelSpec, from Samples) error
-	stages  func(s ModelSpec, from Samples) []stage
-	plain   func(s ModelSpec, from Samples, batchMax int) Model
+// ModelEntry is a model of the table.
+type ModelEntry struct {
+	Name string // model.name in the YAML
+	Doc  string // what it is, in a few words
+	// Images: samples must be images. Ratings: samples must be entries of a matrix, which no other model takes; it has no accuracy. Sparse:
+	// a Batch has Entries instead of X.
+	Images, Ratings, Sparse bool
+	// Hidden: model.layers must be given: the widths of the hidden layers, or what else the model takes numbers for.
+	Hidden bool
+	// Compute: model.compute may be given.
+	Compute bool
+	// Check says why there is no model of this spec for such samples, and what to change; nil: there is one for all.
+	Check func(s ModelSpec, from Samples) error
+	// Layers are the architecture, a pure function of its arguments, which Check has passed. Param.Layer need not be set.
+	Layers func(s ModelSpec, from Samples) []Layer
+	// Scratch is the memory of the model's values beside parameters and gradients, which plan counts; nil: none to speak of.
+	Scratch func(s ModelSpec, from Samples) shapes.Scratch
+	// New makes an unbound model that computes on dev, with scratch for Forward batches of up to batchMax samples. Check has passed.
+	New func(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error)
+
+	own bool // of another module
 }
 
-var models = []modelEntry{
-	{name: "softmax", check: noHidden, stages: denseChain},
-	{name: "mlp", check: hiddenWidths, stages: denseChain},
-	{name: "lenet", images: true, check: lenetImages, stages: lenetStages},
-	{name: "resnet20", images: true, check: residualImages, stages: residual(3)},
-	{name: "resnet32", images: true, check: residualImages, stages: residual(5)},
-	{name: "resnet44", images: true, check: residualImages, stages: residual(7)},
-	{name: "resnet56", images: true, check: residualImages, stages: residual(9)},
-	{name: "resnet110", images: true, check: residualImages, stages: residual(18)},
-	{name: "logistic", check: binaryOnly, stages: denseChain},
-	{name: "sparse_logistic", form: sparseRows, check: binaryOnly, plain: newSparseLogistic},
-	{name: "matrix_factorization", ratings: true, check: factorable, plain: newFactorization},
-	{name: "synthetic", check: layerSizes, plain: newSynthetic},
+// chained is the entry of a model that is a chain of stages on a device.
+func chained(e ModelEntry, stages func(s ModelSpec, from Samples) []stage) ModelEntry {
+	e.Layers = func(s ModelSpec, from Samples) []Layer { return layersOf(stages(s, from)) }
+	e.Scratch = func(s ModelSpec, from Samples) shapes.Scratch { return scratchOf(s, from, stages) }
+	e.New = func(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error) {
+		return newChain(s, from, stages(s, from), dev, batchMax)
+	}
+	return e
+}
+
+// resnet is the entry of a residual network of 6n+2 layers.
+func resnet(n int) ModelEntry {
+	doc := "residual network for images, with batch norm"
+	return chained(ModelEntry{Name: fmt.Sprintf("resnet%d", 6*n+2), Doc: doc, Images: true, Check: residualImages}, residual(n))
+}
+
+var models = []ModelEntry{
+	chained(ModelEntry{Name: "softmax", Check: noHidden}, denseChain),
+	chained(ModelEntry{Name: "mlp", Hidden: true, Check: hiddenWidths}, denseChain),
+	chained(ModelEntry{Name: "lenet", Images: true, Check: lenetImages}, lenetStages),
+	resnet(3), resnet(5), resnet(7), resnet(9), resnet(18),
+	chained(ModelEntry{Name: "logistic", Check: binaryOnly}, denseChain),
+	{Name: "sparse_logistic", Sparse: true, Check: binaryOnly, Layers: sparseLogisticLayers, New: newSparseLogistic},
+	{Name: "matrix_factorization", Ratings: true, Check: factorable, Layers: factorizationLayers, New: newFactorization},
+	{Name: "synthetic", Hidden: true, Compute: true, Check: layerSizes, Layers: syntheticLayers, New: newSynthetic},
 }
 
 // modelOf returns the entry of that name, or an empty one if there is none.
-func modelOf(name string) modelEntry {
+func modelOf(name string) ModelEntry {
 	for _, m := range models {
-		if m.name == name {
+		if m.Name == name {
 			return m
 		}
 	}
-	return modelEntry{}
+	return ModelEntry{}
 }
 
 // ModelNames lists the values of ModelSpec.Name.
 func ModelNames() []string {
 	names := make([]string, len(models))
 	for i, m := range models {
-		names[i] = m.name
+		names[i] = m.Name
 	}
 	return names
 }
 
 // NeedsImages says whether a model takes only samples that are images.
-func NeedsImages(name string) bool { return modelOf(name).images }
+func NeedsImages(name string) bool { return modelOf(name).Images }
 
 // TakesSparse says whether a model takes the entries of rows. A change of Batch.X does not affect such a model.
-func TakesSparse(name string) bool { return modelOf(name).form == sparseRows }
-
-// Statistics are the names of a model's parameters that are averaged, not trained.
-func Statistics(name string) (names []string) {
-	m := modelOf(name)
-	if !m.images {
-		return nil
-	}
-	for _, st := range m.stages(ModelSpec{Name: name}, Samples{Cols: 32 * 32, Classes: 2, Image: Image{1, 32, 32}}) {
-		for _, p := range st.params() {
-			if p.Stat {
-				names = append(names, p.Name)
-			}
-		}
-	}
-	return names
-}
-
-// ParamNames are the names of a model's parameters, in model order. They do not depend on the samples. There are none for a spec
-// that NewModel refuses for all samples.
-func ParamNames(s ModelSpec) (names []string) {
-	m, from := modelOf(s.Name), Samples{Cols: 32 * 32, Classes: 2, Image: Image{1, 32, 32}}
-	if m.ratings {
-		from = Samples{Cols: ratingCols, Matrix: Matrix{1, 1}}
-	}
-	if m.name == "" || m.check(s, from) != nil {
-		return nil
-	}
-	var all []Param
-	if m.plain != nil {
-		all = Params(m.plain(s, from, 1))
-	} else {
-		for _, st := range m.stages(s, from) {
-			all = append(all, st.params()...)
-		}
-	}
-	for _, p := range all {
-		names = append(names, p.Name)
-		for _, state := range s.States {
-			if !p.Stat {
-				names = append(names, StateName(p.Name, state))
-			}
-		}
-	}
-	return names
-}
+func TakesSparse(name string) bool { return modelOf(name).Sparse }
 
 // NewModel makes an unbound model for samples such as from, with scratch on dev for Forward batches of
-// up to batchMax samples.
+// up to batchMax samples. Its architecture is that of NewArchitecture.
 func NewModel(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error) {
-	m := modelOf(s.Name)
-	switch {
-	case from.Cols < 1:
-		return nil, fmt.Errorf("model %s: %d inputs, need at least 1; does the data set have columns?", s.Name, from.Cols)
-	case from.Classes < 2 && from.Matrix == (Matrix{}):
-		return nil, fmt.Errorf("model %s: %d classes, need at least 2; does the data set have labels?", s.Name, from.Classes)
-	case batchMax < 1:
-		return nil, fmt.Errorf("model %s: batches of %d samples, need at least 1", s.Name, batchMax)
-	}
-	switch {
-	case m.name == "":
-		return nil, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
-	case m.images && from.Image.values() != from.Cols:
-		return nil, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, give image to generated, or choose model mlp",
-			s.Name, from.Cols, strings.Join(ImageSetNames(), ", "))
-	}
-	if err := mustTakeRatings(m, from); err != nil {
-		return nil, err
-	}
-	if err := m.check(s, from); err != nil {
-		return nil, err
-	}
-	if m.plain != nil {
-		return withStates(m.plain(s, from, batchMax), s.States), nil
-	}
-	c, err := newChain(s, from, m.stages(s, from), dev, batchMax)
+	e, err := fitting(s, from)
 	if err != nil {
 		return nil, err
 	}
-	return withStates(c, s.States), nil
+	if batchMax < 1 {
+		return nil, fmt.Errorf("model %s: batches of %d samples, need at least 1", s.Name, batchMax)
+	}
+	m, err := e.New(s, from, dev, batchMax)
+	if err != nil {
+		return nil, err
+	}
+	return besideStates(m, e.Layers(s, from), s.States), nil
 }
 
 func noHidden(s ModelSpec, _ Samples) error {

@@ -157,7 +157,7 @@ func train(t *testing.T, set *Set, spec ModelSpec, epochs int, lr, momentum floa
 	}
 	all := NewBatch(spec.Name, set.Samples(), set.Test.Rows())
 	all.Take(set.Test, ascending(0, set.Test.Rows(), 1))
-	_, correct := m.Eval(all)
+	_, correct, _ := m.Eval(all)
 	return float64(correct) / float64(all.N)
 }
 

@@ -122,35 +122,35 @@ func (s *convNorm) padSizes(n int) kernels.Sizes {
 	return kernels.Sizes{n, in.Channels, in.Height, in.Width, s.conv.out.Channels}
 }
 
-func (s *convNorm) forward(dev kernels.Device, p pass) {
+func (s *convNorm) forward(dev *stream, p pass) {
 	weight, scale, shift, mean, variance := p.params[0], p.params[1], p.params[2], p.params[3], p.params[4]
 	s.conv.forward(dev, p.n, p.in, weight, s.x)
 	var shortcut kernels.Vec
 	switch {
 	case s.halves():
 		shortcut = s.shortcut
-		launch(dev, kernels.ShortcutPad, kernels.Args{V: kernels.Vecs{s.from.out, shortcut}, N: s.padSizes(p.n)})
+		dev.launch(kernels.ShortcutPad, kernels.Args{V: kernels.Vecs{s.from.out, shortcut}, N: s.padSizes(p.n)})
 	case s.from != nil:
 		shortcut = s.from.out
 	}
 	a := kernels.Args{N: s.sizes(p.n), F: kernels.Scalars{normEpsilon}}
 	if p.train {
 		a.V = kernels.Vecs{s.x, scale, shift, s.out, s.saved, shortcut}
-		launch(dev, kernels.BatchNorm, a)
+		dev.launch(kernels.BatchNorm, a)
 		return
 	}
 	a.V = kernels.Vecs{s.x, scale, shift, mean, variance, s.out, shortcut}
-	launch(dev, kernels.BatchNormEval, a)
+	dev.launch(kernels.BatchNormEval, a)
 }
 
-func (s *convNorm) backward(dev kernels.Device, p pass) {
+func (s *convNorm) backward(dev *stream, p pass) {
 	weight, scale, mean, variance := p.params[0], p.params[1], p.params[3], p.params[4]
-	launch(dev, kernels.BatchNormGrad, kernels.Args{
+	dev.launch(kernels.BatchNormGrad, kernels.Args{
 		V: kernels.Vecs{s.grad, s.out, s.x, scale, s.saved, p.grads[1], p.grads[2], s.x, mean, variance, p.grads[3], p.grads[4]},
 		N: s.sizes(p.n), F: kernels.Scalars{normMomentum, normEpsilon}})
 	if s.halves() {
-		launch(dev, kernels.Fill, kernels.Args{V: kernels.Vecs{s.from.grad}, N: kernels.Sizes{p.n * s.from.conv.out.values()}})
-		launch(dev, kernels.ShortcutPadGrad, kernels.Args{V: kernels.Vecs{s.grad, s.from.grad}, N: s.padSizes(p.n)})
+		dev.launch(kernels.Fill, kernels.Args{V: kernels.Vecs{s.from.grad}, N: kernels.Sizes{p.n * s.from.conv.out.values()}})
+		dev.launch(kernels.ShortcutPadGrad, kernels.Args{V: kernels.Vecs{s.grad, s.from.grad}, N: s.padSizes(p.n)})
 	}
 	if p.below.Len() == 0 {
 		s.conv.backwardFilter(dev, p.n, p.in, s.x, p.grads[0])
@@ -180,15 +180,15 @@ func (d *pooledDense) sizes(n int) kernels.Sizes {
 	return kernels.Sizes{n, d.in.Channels, d.in.Height * d.in.Width}
 }
 
-func (d *pooledDense) forward(dev kernels.Device, p pass) {
-	launch(dev, kernels.GlobalAvgPool, kernels.Args{V: kernels.Vecs{p.in, d.pooled}, N: d.sizes(p.n)})
+func (d *pooledDense) forward(dev *stream, p pass) {
+	dev.launch(kernels.GlobalAvgPool, kernels.Args{V: kernels.Vecs{p.in, d.pooled}, N: d.sizes(p.n)})
 	p.in = d.pooled
 	d.dense.forward(dev, p)
 }
 
-func (d *pooledDense) backward(dev kernels.Device, p pass) {
+func (d *pooledDense) backward(dev *stream, p pass) {
 	below := p.below
 	p.in, p.below = d.pooled, d.dPool
 	d.dense.backward(dev, p)
-	launch(dev, kernels.GlobalAvgPoolGrad, kernels.Args{V: kernels.Vecs{d.dPool, below}, N: d.sizes(p.n)})
+	dev.launch(kernels.GlobalAvgPoolGrad, kernels.Args{V: kernels.Vecs{d.dPool, below}, N: d.sizes(p.n)})
 }

@@ -19,7 +19,7 @@ func newSmallest(t *testing.T, n int, from Samples, batchMax int, seed uint64) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bind(m, seed)
+	return bind(m, m.layers, seed)
 }
 
 // normalized is a batch norm of images in float64. It uses mean and variance if they are given, otherwise those of the batch, and
@@ -101,7 +101,7 @@ func residualReference(params [][]float64, x Batch, image Image, n int, eval boo
 
 // unsettle moves parameters away from points at which gradients are equal or 0.
 func unsettle(m *bound, r *rand.Rand) {
-	for i, p := range Params(m) {
+	for i, p := range m.all() {
 		for j := range m.params[i] {
 			if p.Fan == 0 {
 				m.params[i][j] += 0.2 * r.Float32()
@@ -141,7 +141,7 @@ func TestRunningStatistics(t *testing.T) {
 	params := wideParams(m)
 	_, _, batch := residualReference(params, x, from.Image, 1, false)
 	k, compared := 0, 0
-	for i, p := range Params(m) {
+	for i, p := range m.all() {
 		if !p.Stat {
 			continue
 		}
@@ -163,7 +163,7 @@ func TestRunningStatistics(t *testing.T) {
 		t.Errorf("%d statistics compared, want %d", compared, want)
 	}
 	// Evaluation reads the parameters, in batches of any size.
-	loss, correct := m.Eval(randomBatch(13, from.Cols, from.Classes))
+	loss, correct, _ := m.Eval(randomBatch(13, from.Cols, from.Classes))
 	wantLoss, wantCorrect, _ := residualReference(params, randomBatch(13, from.Cols, from.Classes), from.Image, 1, true)
 	if math.Abs(loss-wantLoss) > 1e-5*wantLoss || correct != wantCorrect {
 		t.Errorf("evaluated: loss %g correct %d, want %g and %d", loss, correct, wantLoss, wantCorrect)
@@ -178,26 +178,23 @@ func TestResidualLayers(t *testing.T) {
 		if err == nil || m != nil {
 			t.Fatalf("%s on a full device: %v", name, err)
 		}
-		m, err = NewModel(ModelSpec{Name: name}, images(3, 32, 32, 10), cpu.New(1), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		layers := layersFor(t, ModelSpec{Name: name}, images(3, 32, 32, 10))
 		got, statistics := 0, 0
-		for _, p := range Params(m) {
+		for _, p := range paramsIn(layers) {
 			if p.Stat {
 				statistics += p.N()
 			} else {
 				got += p.N()
 			}
 		}
-		depth := len(m.Layers())
+		depth := len(layers)
 		if got != want || fmt.Sprintf("resnet%d", depth) != name || statistics != 2*(16+(depth-2)/3*(16+32+64)) {
 			t.Errorf("%s: %d layers, %d parameters and %d statistics, want %d parameters", name, depth, got, statistics, want)
 		}
 	}
 	m := newBoundTo(t, ModelSpec{Name: "resnet20"}, images(3, 32, 32, 10), 1, 1)
 	var got []string
-	for _, p := range slices.Concat(Params(m)[:6], Params(m)[35:37], Params(m)[95:]) {
+	for _, p := range slices.Concat(m.all()[:6], m.all()[35:37], m.all()[95:]) {
 		got = append(got, fmt.Sprint(p.Name, p.Shape, " ", p.Layer, " ", p.Fan, " ", p.Start, " ", p.Stat))
 	}
 	want := []string{
@@ -238,14 +235,14 @@ func TestResidualLearns(t *testing.T) {
 	var first, last float64
 	for step := range 60 {
 		x := stripes(r, 32, from.Image)
-		last, _ = m.Forward(x, nil)
+		last, _, _ = m.Forward(x, nil)
 		if step == 0 {
 			first = last
 		}
 		m.Backward(nil)
 		descend(m, 0.1/32, 32)
 	}
-	loss, correct := m.Eval(stripes(r, 100, from.Image))
+	loss, correct, _ := m.Eval(stripes(r, 100, from.Image))
 	if last > 0.3*first || correct < 90 {
 		t.Errorf("loss %g, then %g; evaluated %d of 100 right with loss %g", first, last, correct, loss/100)
 	}

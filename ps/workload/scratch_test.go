@@ -5,6 +5,7 @@ import (
 
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/workload/shapes"
 )
 
 // measured counts the memory that a device allocates.
@@ -24,6 +25,24 @@ func (m *measured) Wrap(p []float32) (kernels.Vec, error) {
 	return m.Device.Wrap(p)
 }
 
+func scratch(t *testing.T, s ModelSpec, from Samples) shapes.Scratch {
+	t.Helper()
+	a, err := NewArchitecture(s, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Scratch
+}
+
+func evalRows(t *testing.T, s ModelSpec, from Samples) int {
+	t.Helper()
+	a, err := NewArchitecture(s, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.EvalRows()
+}
+
 func TestScratchIsWhatAModelAllocates(t *testing.T) {
 	for _, s := range []ModelSpec{{Name: "softmax"}, {Name: "mlp", Layers: []int{30, 20}}, {Name: "lenet"}, {Name: "resnet20"}} {
 		for _, batch := range []int{1, 5} {
@@ -32,27 +51,27 @@ func TestScratchIsWhatAModelAllocates(t *testing.T) {
 			if _, err := NewModel(s, from, &dev, batch); err != nil {
 				t.Fatal(err)
 			}
-			if got := ScratchBytes(s, from, batch); got != dev.bytes || got == 0 {
+			if got := scratch(t, s, from).Of(batch); got != dev.bytes || got == 0 {
 				t.Errorf("%s, batch %d: %d bytes, allocated are %d", s.Name, batch, got, dev.bytes)
 			}
 		}
 	}
-	if got := ScratchBytes(ModelSpec{Name: "lenet"}, images(1, 3, 3, 2), 1); got != 0 {
-		t.Errorf("a model that cannot be made takes %d bytes", got)
-	}
 }
+
+// evalBytes is about the most memory of an evaluation, as shapes states it.
+const evalBytes = 64 << 20
 
 // An evaluation of ResNet-110 on the images of CIFAR-10 would take gigabytes with batches of 256.
 func TestEvaluationOfDeepNetworksIsBounded(t *testing.T) {
 	from := images(3, 32, 32, 10)
 	for name, most := range map[string]int64{"softmax": evalBytes, "lenet": evalBytes, "resnet20": evalBytes * 5 / 4, "resnet110": 2 * evalBytes} {
 		s := ModelSpec{Name: name}
-		rows := EvalRows(s, from)
-		if got := ScratchBytes(s, from, rows); got > most || rows < 8 {
+		rows := evalRows(t, s, from)
+		if got := scratch(t, s, from).Of(rows); got > most || rows < 8 {
 			t.Errorf("%s: %d bytes for %d rows, want at most %d", name, got, rows, most)
 		}
 	}
-	if rows := EvalRows(ModelSpec{Name: "softmax"}, from); rows != 256 {
+	if rows := evalRows(t, ModelSpec{Name: "softmax"}, from); rows != 256 {
 		t.Errorf("softmax: %d rows", rows)
 	}
 }
@@ -61,8 +80,8 @@ func TestEvaluationOfDeepNetworksIsBounded(t *testing.T) {
 func TestScratchOfABatchThatNoMachineHolds(t *testing.T) {
 	s, from := ModelSpec{Name: "softmax"}, images(3, 32, 32, 10)
 	const batch = 1 << 40
-	one, two := ScratchBytes(s, from, 1), ScratchBytes(s, from, 2)
-	if got, want := ScratchBytes(s, from, batch), one+(batch-1)*(two-one); got != want || two <= one {
+	one, two := scratch(t, s, from).Of(1), scratch(t, s, from).Of(2)
+	if got, want := scratch(t, s, from).Of(batch), one+(batch-1)*(two-one); got != want || two <= one {
 		t.Errorf("%d bytes, want %d", got, want)
 	}
 }

@@ -20,28 +20,31 @@ type sparseLogistic struct {
 	logits, labels, grad, one, hit []float32   // one element per sample; arguments of the loss kernel
 }
 
-func newSparseLogistic(s ModelSpec, from Samples, batchMax int) Model {
-	m := &sparseLogistic{spec: s, from: from, batchMax: batchMax}
-	m.layers = []Layer{{Name: "fc1", Params: []Param{
+func sparseLogisticLayers(_ ModelSpec, from Samples) []Layer {
+	return []Layer{{Name: "fc1", Params: []Param{
 		{Name: "fc1.weight", Shape: []int{1, from.Cols}}, // initially zero, as in logistic
 		{Name: "fc1.bias", Shape: []int{1}},
 	}}}
+}
+
+func newSparseLogistic(s ModelSpec, from Samples, _ kernels.Device, batchMax int) (Model, error) {
+	m := &sparseLogistic{spec: s, from: from, batchMax: batchMax, layers: sparseLogisticLayers(s, from)}
 	for _, v := range []*[]float32{&m.logits, &m.labels, &m.grad, &m.one, &m.hit} {
 		*v = make([]float32, batchMax)
 	}
-	return m
+	return m, nil
 }
 
-func (m *sparseLogistic) Layers() []Layer { return m.layers }
-
-func (m *sparseLogistic) Clone() Model { return newSparseLogistic(m.spec, m.from, m.batchMax) }
+func (m *sparseLogistic) Clone() (Model, error) {
+	return newSparseLogistic(m.spec, m.from, nil, m.batchMax)
+}
 
 func (m *sparseLogistic) Bind(params, grads [][]float32) {
-	mustBind(m, m.spec, params, grads)
+	mustBind(m.layers, m.spec, params, grads)
 	m.params, m.grads, m.batch = params, grads, Batch{}
 }
 
-func (m *sparseLogistic) Forward(x Batch, wait func(layer int)) (loss float64, correct int) {
+func (m *sparseLogistic) Forward(x Batch, wait func(layer int)) (loss float64, correct int, err error) {
 	if x.N > m.batchMax {
 		panic(fmt.Sprintf("workload: Forward of %d samples, model %s was made for %d", x.N, m.spec.Name, m.batchMax))
 	}
@@ -50,17 +53,18 @@ func (m *sparseLogistic) Forward(x Batch, wait func(layer int)) (loss float64, c
 		wait(0)
 	}
 	m.batch = x
-	return m.score(x)
+	loss, correct = m.score(x)
+	return loss, correct, nil
 }
 
-func (m *sparseLogistic) Eval(x Batch) (loss float64, correct int) {
+func (m *sparseLogistic) Eval(x Batch) (loss float64, correct int, err error) {
 	m.mustFit(x)
 	m.batch = Batch{}
 	for lo := 0; lo < x.N; lo += m.batchMax {
 		l, c := m.score(x.Part(lo, min(lo+m.batchMax, x.N)))
 		loss, correct = loss+l, correct+c
 	}
-	return loss, correct
+	return loss, correct, nil
 }
 
 func (m *sparseLogistic) mustFit(x Batch) {
@@ -93,7 +97,7 @@ func (m *sparseLogistic) score(x Batch) (loss float64, correct int) {
 	return loss, correct
 }
 
-func (m *sparseLogistic) Backward(ready func(layer int)) {
+func (m *sparseLogistic) Backward(ready func(layer int)) error {
 	if m.batch.N == 0 || m.grads == nil {
 		panic(fmt.Sprintf("workload: Backward of model %s without a Forward, or without gradients bound", m.spec.Name))
 	}
@@ -112,11 +116,12 @@ func (m *sparseLogistic) Backward(ready func(layer int)) {
 	if ready != nil {
 		ready(0)
 	}
+	return nil
 }
 
-// mustBind panics unless params, and grads if they are not nil, have the lengths of the model's parameters.
-func mustBind(m Model, s ModelSpec, params, grads [][]float32) {
-	all := Params(m)
+// mustBind panics unless params, and grads if they are not nil, have the lengths of the parameters of the layers.
+func mustBind(layers []Layer, s ModelSpec, params, grads [][]float32) {
+	all := paramsIn(layers)
 	for _, given := range [][][]float32{params, grads} {
 		if given == nil {
 			continue

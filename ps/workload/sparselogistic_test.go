@@ -52,8 +52,8 @@ func TestSparseLogisticIsLogistic(t *testing.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		x, full := sparseBatch(seed, n, cols, share)
 		a, b := newBound(t, ModelSpec{Name: "sparse_logistic"}, cols, 2, n, 1), newBound(t, ModelSpec{Name: "logistic"}, cols, 2, n, 1)
-		if fmt.Sprint(a.Layers()) != fmt.Sprint(b.Layers()) || fmt.Sprint(a.params) != fmt.Sprint(b.params) {
-			rt.Fatalf("layers %v, those of logistic are %v", a.Layers(), b.Layers())
+		if fmt.Sprint(a.layers) != fmt.Sprint(b.layers) || fmt.Sprint(a.params) != fmt.Sprint(b.params) {
+			rt.Fatalf("layers %v, those of logistic are %v", a.layers, b.layers)
 		}
 		r := rand.New(rand.NewPCG(seed, 6))
 		for i := range a.params {
@@ -62,9 +62,9 @@ func TestSparseLogisticIsLogistic(t *testing.T) {
 			}
 			copy(b.params[i], a.params[i])
 		}
-		loss, correct := a.Forward(x, nil)
+		loss, correct, _ := a.Forward(x, nil)
 		a.Backward(nil)
-		wantLoss, wantCorrect := b.Forward(full, nil)
+		wantLoss, wantCorrect, _ := b.Forward(full, nil)
 		b.Backward(nil)
 		if math.Abs(loss-wantLoss) > 1e-4*(1+wantLoss) {
 			rt.Fatalf("loss %g, that of logistic is %g", loss, wantLoss)
@@ -75,13 +75,13 @@ func TestSparseLogisticIsLogistic(t *testing.T) {
 		for i := range a.grads {
 			for j, g := range a.grads[i] {
 				if want := b.grads[i][j]; math.Abs(float64(g-want)) > 1e-4*float64(n) {
-					rt.Fatalf("gradient %d of %s is %g, that of logistic %g", j, Params(a)[i].Name, g, want)
+					rt.Fatalf("gradient %d of %s is %g, that of logistic %g", j, a.all()[i].Name, g, want)
 				}
 			}
 		}
 		small := newBound(t, ModelSpec{Name: "sparse_logistic"}, cols, 2, 5, 1)
 		small.Bind(a.params, nil)
-		if again, hits := small.Eval(x); math.Abs(again-loss) > 1e-6*(1+loss) || hits != correct {
+		if again, hits, _ := small.Eval(x); math.Abs(again-loss) > 1e-6*(1+loss) || hits != correct {
 			rt.Fatalf("Eval in parts of 5: loss %g correct %d, want %g and %d", again, hits, loss, correct)
 		}
 	})
@@ -131,7 +131,7 @@ func TestSparseLogisticMisusePanics(t *testing.T) {
 		"second Backward":    func() { m.Forward(batch(2, 4), nil); m.Backward(nil); m.Backward(nil) },
 		"too few parameters": func() { m.Bind(m.params[:1], nil) },
 		"wrong length":       func() { m.Bind([][]float32{m.params[1], m.params[0]}, nil) },
-		"unbound":            func() { m.Clone().Eval(batch(1, 4)) },
+		"unbound":            func() { unbound(m).Eval(batch(1, 4)) },
 		"too many rows": func() {
 			b := batch(2, 4)
 			b.Take(&rowsTable{x: make([]float32, 12), y: make([]int32, 3), cols: 4}, []int32{0, 1, 2})

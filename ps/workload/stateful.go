@@ -1,52 +1,50 @@
 package workload
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
-// stateful is a model whose trained parameters have numbers beside them that are averaged over workers: the state of an optimizer. To all
-// others they are parameters of the layer, behind its own: statistics, which start at 0. The model neither reads nor writes them.
-type stateful struct {
-	Model
-	names []string // of the numbers of one parameter
-	own   []bool   // by parameter: it is the model's own
-}
+// An optimizer may have numbers beside the trained parameters that are averaged over workers. To all others these are parameters of the
+// layer, behind its own: statistics, which start at 0. The model neither reads nor writes them.
 
 // StateName is the name of a number of the optimizer beside a parameter.
 func StateName(param, state string) string { return param + "." + state }
 
-// withStates adds numbers beside each trained parameter; none: it returns the model itself.
-func withStates(m Model, names []string) Model {
+// withStates adds numbers beside each trained parameter; without names it returns the layers themselves.
+func withStates(layers []Layer, names []string) (all []Layer) {
 	if len(names) == 0 {
-		return m
+		return layers
 	}
-	s := &stateful{Model: m, names: names}
-	for _, l := range s.Layers() {
-		for _, p := range l.Params {
-			s.own = append(s.own, !s.isState(p.Name))
-		}
-	}
-	return s
-}
-
-func (s *stateful) isState(name string) bool {
-	return slices.ContainsFunc(s.names, func(state string) bool { return strings.HasSuffix(name, "."+state) })
-}
-
-func (s *stateful) Layers() (all []Layer) {
-	for _, l := range s.Model.Layers() {
+	for _, l := range layers {
 		with := Layer{Name: l.Name, Params: slices.Clone(l.Params)}
 		for _, p := range l.Params {
-			for _, name := range s.names {
+			for _, name := range names {
 				if !p.Stat {
-					with.Params = append(with.Params, Param{Name: StateName(p.Name, name), Shape: p.Shape, Layer: p.Layer, Stat: true})
+					with.Params = append(with.Params, Param{Name: StateName(p.Name, name), Shape: p.Shape, Stat: true})
 				}
 			}
 		}
 		all = append(all, with)
 	}
 	return all
+}
+
+// stateful is a model that is bound to such numbers, too.
+type stateful struct {
+	Model
+	own []bool // by parameter that Bind gets: it is the model's own
+}
+
+// besideStates makes a model of these layers take numbers beside its parameters; without names it returns the model itself.
+func besideStates(m Model, layers []Layer, names []string) Model {
+	if len(names) == 0 {
+		return m
+	}
+	s := &stateful{Model: m}
+	for l, with := range withStates(layers, names) {
+		for i := range with.Params {
+			s.own = append(s.own, i < len(layers[l].Params))
+		}
+	}
+	return s
 }
 
 func (s *stateful) Bind(params, grads [][]float32) {
@@ -62,4 +60,10 @@ func (s *stateful) ofModel(all [][]float32) (own [][]float32) {
 	return own
 }
 
-func (s *stateful) Clone() Model { return withStates(s.Model.Clone(), s.names) }
+func (s *stateful) Clone() (Model, error) {
+	m, err := s.Model.Clone()
+	if err != nil {
+		return nil, err
+	}
+	return &stateful{Model: m, own: s.own}, nil
+}

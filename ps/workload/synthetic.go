@@ -3,6 +3,8 @@ package workload
 import (
 	"fmt"
 	"time"
+
+	"fluentps/kernels"
 )
 
 // synthetic is a model that learns nothing: layers of given sizes, constant gradients, and a given time of computing. It shows the
@@ -20,18 +22,19 @@ type synthetic struct {
 // forwardShare is the share of forward in the computing of a step: backward has two products where forward has one.
 const forwardShare = 1.0 / 3
 
-func newSynthetic(s ModelSpec, _ Samples, _ int) Model {
-	m := &synthetic{spec: s}
+func syntheticLayers(s ModelSpec, _ Samples) (layers []Layer) {
 	for l, n := range s.Layers {
 		name := fmt.Sprintf("layer%d", l+1)
-		m.layers = append(m.layers, Layer{Name: name, Params: []Param{{Name: name + ".weight", Shape: []int{n}, Layer: l, Fan: n}}})
+		layers = append(layers, Layer{Name: name, Params: []Param{{Name: name + ".weight", Shape: []int{n}, Fan: n}}})
 	}
-	return m
+	return layers
 }
 
-func (m *synthetic) Layers() []Layer { return m.layers }
+func newSynthetic(s ModelSpec, from Samples, _ kernels.Device, _ int) (Model, error) {
+	return &synthetic{spec: s, layers: syntheticLayers(s, from)}, nil
+}
 
-func (m *synthetic) Clone() Model { return newSynthetic(m.spec, Samples{}, 0) }
+func (m *synthetic) Clone() (Model, error) { return newSynthetic(m.spec, Samples{}, nil, 0) }
 
 func (m *synthetic) Bind(params, grads [][]float32) {
 	if len(params) != len(m.layers) || grads != nil && len(grads) != len(m.layers) {
@@ -40,7 +43,7 @@ func (m *synthetic) Bind(params, grads [][]float32) {
 	m.grads, m.filled = grads, 0
 }
 
-func (m *synthetic) Forward(x Batch, wait func(layer int)) (loss float64, correct int) {
+func (m *synthetic) Forward(x Batch, wait func(layer int)) (loss float64, correct int, err error) {
 	for l := range m.layers {
 		if wait != nil {
 			wait(l)
@@ -48,12 +51,12 @@ func (m *synthetic) Forward(x Batch, wait func(layer int)) (loss float64, correc
 		m.work(forwardShare, x.N)
 	}
 	m.rows = x.N
-	return float64(x.N), 0
+	return float64(x.N), 0, nil
 }
 
 // Backward writes the gradients once for each batch size. They are the same in every iteration, and a step without computing must
 // not touch memory.
-func (m *synthetic) Backward(ready func(layer int)) {
+func (m *synthetic) Backward(ready func(layer int)) error {
 	if m.rows == 0 || m.grads == nil {
 		panic("workload: Backward of model synthetic without a Forward, or without gradients bound")
 	}
@@ -69,6 +72,7 @@ func (m *synthetic) Backward(ready func(layer int)) {
 		}
 	}
 	m.filled, m.rows = m.rows, 0
+	return nil
 }
 
 // SyntheticGradient is the gradient of element i of a layer of model synthetic, for one sample. Sums of a few
@@ -76,7 +80,7 @@ func (m *synthetic) Backward(ready func(layer int)) {
 func SyntheticGradient(i int) float32 { return float32(1+i%7) / 1024 }
 
 // Eval returns the loss 1 for every sample, and no correct one.
-func (m *synthetic) Eval(x Batch) (loss float64, correct int) { return float64(x.N), 0 }
+func (m *synthetic) Eval(x Batch) (loss float64, correct int, err error) { return float64(x.N), 0, nil }
 
 // work sleeps for one layer's part of a pass over so many samples.
 func (m *synthetic) work(share float64, samples int) {

@@ -10,7 +10,7 @@ func TestSyntheticGradientsAreTheirFormulaTimesTheSamples(t *testing.T) {
 	m := newBound(t, ModelSpec{Name: "synthetic", Layers: []int{9, 4}}, 1, 2, 4, 1)
 	for _, rows := range []int{3, 3, 1, 4} {
 		var waited, ready []int
-		loss, correct := m.Forward(randomBatch(rows, 1, 2), func(l int) { waited = append(waited, l) })
+		loss, correct, _ := m.Forward(randomBatch(rows, 1, 2), func(l int) { waited = append(waited, l) })
 		if loss != float64(rows) || correct != 0 {
 			t.Errorf("loss %v, %d correct of %d rows; want 1 a row and none", loss, correct, rows)
 		}

@@ -15,7 +15,7 @@ type side struct {
 // wrap makes host memory the side of a chain's device. Parameters of a layer that lie side by side in one arena become one vector, of which
 // those of the parameters are parts: a copy of a layer costs the start of a copy for each vector, and most layers are small.
 func (m *chain) wrap(what string, given [][]float32) side {
-	all := Params(m)
+	all := paramsIn(m.layers)
 	if len(given) != len(all) {
 		panic(fmt.Sprintf("workload: Bind got %d %s, model %s has %d", len(given), what, m.spec.Name, len(all)))
 	}
@@ -28,8 +28,7 @@ func (m *chain) wrap(what string, given [][]float32) side {
 	for l := range m.layers {
 		for rest := given[m.first[l]:m.first[l+1]]; len(rest) > 0; {
 			run, n := longestRun(rest)
-			v, err := m.dev.Wrap(run)
-			must(err)
+			v := m.dev.wrap(run)
 			s.runs[l] = append(s.runs[l], v)
 			at := 0
 			for _, p := range rest[:n] {
@@ -108,7 +107,7 @@ func (m *chain) load(buffer int, x Batch) {
 	for i, y := range x.Y[:x.N] {
 		labels[i] = float32(y)
 	}
-	must(m.dev.Refresh(b.vec.Slice(0, x.N*(x.Cols+1))))
+	m.dev.refresh(b.vec.Slice(0, x.N*(x.Cols+1)))
 }
 
 // loadAhead asks for the next batch while the device computes, and starts to copy it there.
@@ -146,8 +145,10 @@ type scores struct {
 // score runs the loss kernel on n rows of logits and adds its results up in float64.
 func (m *chain) score(n int, logits, grad kernels.Vec) (loss float64, correct int) {
 	s := &m.scores
-	launch(m.dev, m.head, kernels.Args{V: kernels.Vecs{logits, m.in.labels, grad, s.vec.Slice(0, n), s.vec.Slice(n, 2*n)}, N: kernels.Sizes{n, m.from.Classes}})
-	must(m.dev.Download(s.host[:2*n], s.vec))
+	m.dev.launch(m.head, kernels.Args{V: kernels.Vecs{logits, m.in.labels, grad, s.vec.Slice(0, n), s.vec.Slice(n, 2*n)}, N: kernels.Sizes{n, m.from.Classes}})
+	if m.dev.download(s.host[:2*n], s.vec); m.dev.err != nil {
+		return 0, 0
+	}
 	for _, v := range s.host[:n] {
 		loss += float64(v)
 	}

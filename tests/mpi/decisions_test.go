@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"fluentps/comm/mpi/mpitest"
-	"fluentps/kernels/cpu"
 	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/layout"
@@ -70,11 +69,11 @@ func recordSimulated(t *testing.T, workers int, set ...string) record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := workload.NewModel(workload.ModelSpec{Name: c.Model.Name, Layers: c.Model.Layers}, data.Samples(), cpu.New(1), 1)
+	architecture, err := layout.Architecture(c, data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := layout.Plan(c, workload.Params(m), c.Cluster.Servers, layout.Link{})
+	plan, err := layout.Plan(c, architecture.Params(), c.Cluster.Servers, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

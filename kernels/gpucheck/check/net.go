@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -57,11 +58,15 @@ func newNet(name string, d kernels.Device, s gpucheck.Sizes) (*net, error) {
 	if name == "mlp" {
 		spec.Layers = []int{256, 128}
 	}
+	architecture, err := workload.NewArchitecture(spec, samplesOf(name, s))
+	if err != nil {
+		return nil, err
+	}
 	model, err := workload.NewModel(spec, samplesOf(name, s), d, s.Batch)
 	if err != nil {
 		return nil, err
 	}
-	m := &net{Model: model, tensors: workload.Params(model)}
+	m := &net{Model: model, tensors: architecture.Params()}
 	n := 0
 	for _, p := range m.tensors {
 		n += p.N()
@@ -92,10 +97,20 @@ func (m *net) parts(arena []float32) (parts [][]float32) {
 	return parts
 }
 
-// learn takes a step of SGD. A running statistic becomes its gradient for one sample.
-func (m *net) learn(x workload.Batch, rate float32) (loss float64) {
-	loss, _ = m.Forward(x, nil)
-	m.Backward(nil)
+// pass computes the loss and the gradients of a batch.
+func (m *net) pass(x workload.Batch) (loss float64, err error) {
+	if loss, _, err = m.Forward(x, nil); err == nil {
+		err = m.Backward(nil)
+	}
+	return loss, err
+}
+
+// learn takes a step of SGD, and appends the loss of a sample. A running statistic becomes its gradient for one sample.
+func (m *net) learn(x workload.Batch, rate float32, losses *[]float64) error {
+	loss, err := m.pass(x)
+	if err != nil {
+		return err
+	}
 	params, grads := m.parts(m.params), m.parts(m.grads)
 	for t, p := range m.tensors {
 		for i, g := range grads[t] {
@@ -106,7 +121,8 @@ func (m *net) learn(x workload.Batch, rate float32) (loss float64) {
 			}
 		}
 	}
-	return loss / float64(x.N)
+	*losses = append(*losses, loss/float64(x.N))
+	return nil
 }
 
 // drawn returns random samples. The class raises some values, but too little for the losses to come near 0.
@@ -137,19 +153,24 @@ func gradients(r *gpucheck.Report) error {
 	if err != nil {
 		return err
 	}
-	step := func(m *net) [][]float32 {
-		m.Forward(x, nil)
-		m.Backward(nil)
-		return m.parts(m.grads)
+	step := func(m *net) ([][]float32, error) {
+		_, err := m.pass(x)
+		return m.parts(m.grads), err
 	}
-	want := step(host)
+	want, err := step(host)
+	if err != nil {
+		return err
+	}
 	return onDevice(cuda.Options{}, func(d kernels.Device) error {
 		gpu, err := newNet(name, d, r.Sizes)
 		if err != nil {
 			return err
 		}
-		got := step(gpu)
-		if err := d.Sync(); err != nil {
+		got, err := step(gpu)
+		if err == nil {
+			err = d.Sync()
+		}
+		if err != nil {
 			return err
 		}
 		worst, of := 0.0, ""
@@ -209,7 +230,9 @@ func losses(r *gpucheck.Report) error {
 		var want, got []float64
 		for range r.Sizes.Steps {
 			x := drawn(random, r.Sizes.Batch, from)
-			want, got = append(want, host.learn(x, learningRate)), append(got, gpu.learn(x, learningRate))
+			if err := errors.Join(host.learn(x, learningRate, &want), gpu.learn(x, learningRate, &got)); err != nil {
+				return err
+			}
 		}
 		last := r.Sizes.Steps - r.Sizes.Last
 		onGPU, onCPU := mean(got[last:]), mean(want[last:])
@@ -249,7 +272,10 @@ func trainOnce() error {
 		}
 		random, from := seeded(), samplesOf(r.Sizes.Net, r.Sizes)
 		x := drawn(random, r.Sizes.Batch, from)
-		found := []float64{m.learn(x, learningRate)} // the first step also finds the entries
+		var found []float64
+		if err := m.learn(x, learningRate, &found); err != nil { // the first step also finds the entries
+			return err
+		}
 		if start := os.Getenv(sharedVar); start != "" {
 			fmt.Println()
 			for deadline := time.Now().Add(r.Budget); !exists(start); time.Sleep(time.Millisecond) {
@@ -260,7 +286,9 @@ func trainOnce() error {
 		}
 		began := time.Now()
 		for range r.Sizes.SharedSteps {
-			found = append(found, m.learn(x, learningRate))
+			if err := m.learn(x, learningRate, &found); err != nil {
+				return err
+			}
 		}
 		return json.NewEncoder(os.Stdout).Encode(trainedAlone{found, 1e3 * time.Since(began).Seconds() / float64(r.Sizes.SharedSteps)})
 	})

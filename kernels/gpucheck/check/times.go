@@ -73,8 +73,9 @@ func stepTime(name string, s gpucheck.Sizes, wrap func(kernels.Device) kernels.D
 		}
 		x := drawn(seeded(), s.Batch, samplesOf(name, s))
 		ms, err = repeated(s.StepTime, d.Sync, func() error {
-			m.Forward(x, nil)
-			m.Backward(nil)
+			if _, err := m.pass(x); err != nil {
+				return err
+			}
 			return d.Sync()
 		})
 		return err
@@ -122,10 +123,8 @@ func residentStep(d kernels.Device, name string, s gpucheck.Sizes, learns bool) 
 	update := kernels.Args{V: kernels.Vecs{arenas[0], arenas[1], arenas[0], arenas[2]}, N: kernels.Sizes{len(m.params)},
 		F: kernels.Scalars{0.001, 1 / float32(s.Batch), 0, 0.9}}
 	return func() error {
-		m.Forward(x, nil)
-		m.Backward(nil)
-		if !learns {
-			return nil
+		if _, err := m.pass(x); err != nil || !learns {
+			return err
 		}
 		return d.Launch(kernels.Momentum, update)
 	}, nil

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fluentps/configs/configstest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/work/code"
 	"fluentps/ps/workload"
@@ -48,12 +49,13 @@ func without(n, s int) (sets [][]int32) {
 func gradients(t testing.TB, n int) (parts [][]float32) {
 	t.Helper()
 	const rows, cols, classes = 12, 20, 4
-	m, err := workload.NewModel(workload.ModelSpec{Name: "mlp", Layers: []int{16}}, workload.Samples{Cols: cols, Classes: classes}, cpu.New(1), rows)
+	spec, from := workload.ModelSpec{Name: "mlp", Layers: []int{16}}, workload.Samples{Cols: cols, Classes: classes}
+	m, err := workload.NewModel(spec, from, cpu.New(1), rows)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var params, grads [][]float32
-	for _, p := range workload.Params(m) {
+	for _, p := range configstest.Params(t, spec, from) {
 		params, grads = append(params, make([]float32, p.N())), append(grads, make([]float32, p.N()))
 		workload.Fill(params[len(params)-1], 3, p, 0)
 	}
