@@ -1,11 +1,13 @@
 package steps
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/local"
 	"fluentps/ps/optim"
@@ -114,5 +116,82 @@ func TestWhatDevicesCannotDo(t *testing.T) {
 	}
 	if !FitsDevice(optionsOf(t, 8, "sgd", 0, plain)) {
 		t.Error("averaging with sgd is not left to devices")
+	}
+}
+
+// failing is a device whose calls fail from one on.
+type failing struct {
+	kernels.Device
+	left  int // calls that do not fail
+	calls int
+}
+
+var errFailing = errors.New("the device is gone")
+
+func (d *failing) call() error {
+	if d.calls++; d.calls > d.left {
+		return errFailing
+	}
+	return nil
+}
+
+func (d *failing) Launch(k *kernels.Kernel, a kernels.Args) error {
+	return errors.Join(d.call(), d.Device.Launch(k, a))
+}
+func (d *failing) Refresh(v kernels.Vec) error { return errors.Join(d.call(), d.Device.Refresh(v)) }
+func (d *failing) Fetch(v kernels.Vec) (kernels.Event, error) {
+	if err := d.call(); err != nil {
+		return nil, err
+	}
+	return d.Device.Fetch(v)
+}
+
+func (d *failing) Download(to []float32, v kernels.Vec) error {
+	return errors.Join(d.call(), d.Device.Download(to, v))
+}
+
+func (d *failing) Upload(v kernels.Vec, from []float32) error {
+	return errors.Join(d.call(), d.Device.Upload(v, from))
+}
+
+// Whichever call of a device fails first, the vectors say so, call the device no more, and do not panic.
+func TestADeviceThatFailsIsCalledNoMore(t *testing.T) {
+	const n = 32
+	spec := local.Defaults()
+	spec.Policy = "hpsgd"
+	work := func(d *Device) {
+		d.Arrived(0, n)
+		d.Mix(0, n, 0.5)
+		d.Copy(Base, Global, 0, n)
+		d.Begin()
+		d.Step(optim.Run{Lo: 0, Hi: n}, 0, 4)
+		d.Change(Outgoing, Own, Base, 0, n, 4)
+		d.Leave(0, n)
+		d.Left()
+		d.Squares(Grads, 0, n)
+		d.Save(Own, Base)
+		d.Restored()
+	}
+	all := 1 << 30
+	for left := 0; left <= all; left++ {
+		dev := &failing{Device: cpu.New(1), left: all}
+		d, err := OnDevice(optionsOf(t, n, "momentum", 0, spec), dev, make([]float32, n), make([]float32, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev.calls = 0
+		if all == 1<<30 {
+			work(d)
+			all, left = dev.calls, -1
+			if d.Err() != nil || all < 10 {
+				t.Fatalf("%d calls, %v", all, d.Err())
+			}
+			continue
+		}
+		dev.left = left
+		work(d)
+		if left < all && (!errors.Is(d.Err(), errFailing) || dev.calls != left+1) || left == all && d.Err() != nil {
+			t.Errorf("call %d fails: %v after %d calls", left, d.Err(), dev.calls)
+		}
 	}
 }
