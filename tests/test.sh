@@ -81,22 +81,33 @@ stage_tidy() { # the rules of this repository
 stage_pure() { # no C compiler, no MPI, no BLAS
 	unset FLUENTPS_KERNELS_LIBRARY # plain Go has none, and says so
 	CGO_ENABLED=0 go build ./...
-	# Left out is ps/runtime: stage race runs the same files, without C as here, and the cases that the race detector makes too
-	# slow run in stage tagged. Left out is also what plain Go's kernels only make slow: here the device is the twins with which two
+	# Left out is what plain Go's kernels only make slow: here the device is the twins with which two
 	# of these tests compare it, and the third compares sums of many batches. Stage tagged runs all three.
 	# shellcheck disable=SC2046 # one argument per package
 	CGO_ENABLED=0 go test -json -vet=off -skip '^Test((LeNet|Residual)OnTheDeviceAsOnItsTwins|SequentialTraining)$' \
 		$(go list ./... | grep -vxE 'fluentps/(tests/tidy|ps/runtime)') | keep
+	CGO_ENABLED=0 go test -json -vet=off -tags invariants -timeout=15m ./ps/runtime | keep
 	CGO_ENABLED=0 go test -json -vet=off -tags purego ./ps/optim ./comm/payload | keep # without vector instructions
 }
 
+# What stage nobody leaves to stage tagged, by package: what another user's rights, home and folder for sessions cannot change, since it
+# only computes, compares or prints, or does the same with one rank more. Where stage nobody has nothing to do, stage tagged runs all.
+declare -A computing=(
+	[fluentps/comm/mpi]='^TestConformance$/^ranks=[2456]$'
+	[fluentps/tests/mpi]='^Test(RecordsReplay|DriversDecideAlike|(BaselinesO|AllreduceInBucketsO|MixedSchemesO|PayloadsGiveTheSameBitsO)verMPI)$'
+	[fluentps/tests/cli]='^TestScripts$/^(calibrate|explain|idle|liveness|mistakes-administrator|whatif)$'
+)
+untagged='check|mistakes-researcher|mistakes-student|plan|simulate|slurm|usage' # scripts that start no ranks and print the same with all tags
+
+laws_of() { # the tests of package $1 that ps/LAWS.md lists within a kernel set, as one regular expression
+	local tests
+	tests=$(awk '/^#/ { inside = /Laws within a kernel set/ } inside && /^\| /' ps/LAWS.md | grep -oE "\\b${1#fluentps/}\\.Test\\w+" | sed 's/.*\.//' | sort -u | paste -sd '|')
+	[ -n "$tests" ] || { echo "tests/test.sh: ps/LAWS.md lists no test of $1 within a kernel set" >&2 && return 1; }
+	echo "^($tests)\$"
+}
+
 stage_tagged() { # with MPI and the kernels in C, what these can change; each test that needs ranks starts mpirun itself
-	local cgo list dir
-	local simulated='LawsOverManySeeds|DelayedPullsTable|TableOfSchemes'
-	local raced='LeadKeepsItsBoundWithAStraggler|OneRunAtATimeGoesOnInAFolder|SchemesThroughSharedMemory|SnapshotsStayWithinTheirRoom|Timelines'
-	raced+='|OtherSchemesGoOnWithOtherRanks|AVersionThatWasSavedOnTheWayIsACut|StatusOfARunningWorld|ASilentRankEndsTheRun|PausesOfOtherRuns'
-	raced+='|ACheckpointIsReadByOtherRanks|ASignalLeavesACheckpointAndItsCode|AStallHasAllStatesPrinted|DealingBeginsAnewWithOtherWorkers'
-	raced+='|ARunIsStoppedInAPause|PoliciesWithTeams|EveryDamageLeadsToTheCheckpointBefore'
+	local cgo list dir package laws
 	cgo=$(cgo_packages)
 	list=$(packages_reaching "$cgo")
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-tagged.XXXXXX")
@@ -104,11 +115,22 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	trap "rm -rf '$dir'" EXIT
 	keep_session_folder "$dir" "$(id -u)"
 	# Left out is what no tag changes, and stage pure shows: kernels/kerneltest compares plain Go with
-	# plain Go, tests/mutations reads, and these tests of ps/sim compute no gradient. Likewise, stage race runs these tests of ps/runtime
-	# whole: they are about schemes, folders, signals and checkpoints, and any kernels give what they compare.
-	list=$(grep -vxE 'fluentps/(kernels/kerneltest|tests/mutations)' <<<"$list")
+	# plain Go, tests/mutations reads, and of ps/runtime and ps/sim only the laws within a kernel set depend on the kernels.
+	list=$(grep -vxE 'fluentps/(kernels/kerneltest|tests/mutations|ps/runtime|ps/sim)' <<<"$list")
+	if [ "$(id -u)" -eq 0 ]; then
+		for package in "${!computing[@]}"; do
+			TMPDIR=$dir go test -json -vet=off -tags "$tags" -timeout=20m -run "${computing[$package]}" "$package" | keep
+			list=$(grep -vx "$package" <<<"$list")
+		done
+	else
+		list+=" ./tests/cli"
+	fi
+	for package in fluentps/ps/runtime fluentps/ps/sim; do
+		laws=$(laws_of "$package")
+		go test -json -vet=off -tags "$tags" -timeout=10m -run "$laws" "$package" | keep
+	done
 	# shellcheck disable=SC2086 # one argument per package
-	TMPDIR=$dir go test -json -vet=off -tags "$tags" -timeout=20m -skip "^Test($simulated|$raced)\$" $list ./tests/cli ./tests/net ./tests/own | keep
+	TMPDIR=$dir go test -json -vet=off -tags "$tags" -timeout=20m -skip "^TestScripts\$/^($untagged)\$" $list ./tests/net ./tests/own | keep
 	go test -json -vet=off -tags "blas halves" ./kernels/cpu | keep # what is for AVX-512, also where there is none
 }
 
@@ -145,14 +167,17 @@ stage_cuda() { # with CUDA, on an emulated driver: needs a C++ compiler, and not
 	fi
 }
 
+over_mpich='^Test(MixedSchemesOverMPI|BaselinesOverMPI|BSPGivesTheSameBitsOverMPI|AKilledRankEndsTheJobAndTheRunGoesOn|AStoppedRankEndsTheJobAndTheRunGoesOn'
+over_mpich+='|APanicOnOneRankEndsAllOverMPI|TwoJobsWithSharedMemoryForOne)$'
+
 stage_mpich() { # what needs ranks once more, built for MPICH
-	# Stage tagged shows for every scheme that the driver changes no decision, and that decisions follow from their events.
-	# Under another MPI these schemes send the same messages as those that are left: bsp, drop, r2sp, essp, ssp and vap, and
-	# the commands are the same but for the scripts that start ranks.
-	local list same='asp|bounded_delay|dssp|pssp|dsps|softsync|consgd|dynsgd'
-	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -v '^fluentps/verbs$')
+	# Stages tagged and nobody show what schemes, payloads, policies and folders do over a transport, and comm/mpi's conformance that this
+	# transport is the same one. Left are what MPI itself does: starts, failures, sums, windows, and jobs beside each other.
+	local list
+	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -vxE 'fluentps/(verbs|ps/bench|tests/mpi)')
 	# shellcheck disable=SC2086 # one argument per package
-	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=15m -skip "Test(RecordsReplay|DriversDecideAlike)/(1_workers_)?($same)\$" $list ./tests/net | keep
+	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=15m $list ./tests/net | keep
+	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=10m -run "$over_mpich" ./tests/mpi | keep
 	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=4m -run 'TestScripts/(mpi|vendor|bench)$' ./tests/cli | keep
 }
 
@@ -175,14 +200,10 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 	chmod -R a+rX "$dir"
 	chown 65534:65534 "$dir/home"
 	keep_session_folder "$dir/home/tmp" 65534
-	# Another user has other rights, another home and another folder for sessions. What opens, writes, maps or locks files,
-	# starts programs or sends signals is tried again; left out is what only computes, compares or prints, or does the same
-	# with one rank more. Stage tagged shows that.
-	local -A without=(
-		[fluentps/comm/mpi]='^TestConformance$/^ranks=[2456]$'
-		[fluentps/tests/mpi]='^Test(RecordsReplay|DriversDecideAlike|(BaselinesO|AllreduceInBucketsO|MixedSchemesO|PayloadsGiveTheSameBitsO)verMPI)$'
-		[fluentps/tests/cli]='^TestScripts$/^(calibrate|check|deaths|explain|idle|liveness|mistakes-.*|plan|simulate|slurm|usage|whatif)$'
-	)
+	# What opens, writes, maps or locks files, starts programs or sends signals is tried as another user.
+	local -A without
+	for package in "${!computing[@]}"; do without[$package]=${computing[$package]}; done
+	without[fluentps/tests/cli]+="|^TestScripts\$/^($untagged)\$"
 	for package in $list; do
 		echo "-- $package as uid 65534"
 		cd "$dir/tree/${package#fluentps/}"
@@ -193,11 +214,15 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 	done
 }
 
+pure_packages() { # as one regular expression
+	sed -n 's/^var pure = //p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|' | grep .
+}
+
 stage_race() { # packages without cgo, with the invariant checks that only this tag turns on
 	# What starts no goroutine has no races, and takes ten times as long under the detector. tests/tidy holds the pure
 	# packages to it; alone holds some others. Package workload's networks would take minutes, and runs with them are in runtime. Package bench
 	# times kernels in plain Go, and drives runs of runtime.
-	local without alone="ps/workload configs ps/params ps/checkpoint"
+	local alone="ps/workload configs ps/params ps/checkpoint" raced
 	unset FLUENTPS_KERNELS_LIBRARY # as in stage pure
 	# A test of workload that measures the heap beside it does so in a goroutine that touches nothing of the package.
 	# shellcheck disable=SC2086 # one argument per folder
@@ -205,10 +230,14 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 		echo "these start goroutines: take their packages into this stage" >&2
 		return 1
 	fi
-	without=$(sed -n 's/^var pure = //p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|')
-	test -n "$without"
+	local without
+	without=$(pure_packages)
 	# shellcheck disable=SC2046 # one argument per package
-	go test -json -vet=off -race -tags invariants -timeout=25m $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|${alone// /|}|ps/bench)(/|\$)") | keep
+	go test -json -vet=off -race -tags invariants -timeout=25m $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|${alone// /|}|ps/bench|ps/runtime)(/|\$)") | keep
+	# Stage pure runs all tests of ps/runtime. Those in the list run what the others run, statement by statement
+	# (tests/accept/run/races-are-looked-for-everywhere.sh).
+	raced=$(grep -v '^#' tests/raced.txt | paste -sd '|')
+	go test -json -vet=off -race -tags invariants -timeout=25m -run "^($raced)\$" ./ps/runtime | keep
 }
 
 # Each stage is a process of its own: bash turns `set -e` off inside a function whose outcome is tested.

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Stage race runs the tests of ps/runtime that tests/raced.txt lists. Of the statements that all tests of the package run in packages that
+# are not pure, those run at least 99.5 %. Statements that they do not run are listed.
+#   ACCEPT_TESTS='^TestA'   of all tests, these only
+set -eu
+# shellcheck source=tests/accept/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+pure=$(sed -n 's/^var pure = //p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|')
+packages=$(go list ./ps/... ./comm/... | grep -vE "^fluentps/($pure|ps/workload|ps/params|ps/checkpoint|ps/bench|ps/report)(/|$)" | paste -sd ,)
+raced=$(grep -v '^#' tests/raced.txt | paste -sd '|')
+
+CGO_ENABLED=0 go test -c -vet=off -tags invariants -cover -coverpkg="$packages" -o "$TMP/runtime.test" ./ps/runtime
+cover() { # NAME PATTERN: the statements that the tests run, one a line
+	(cd ps/runtime && "$TMP/runtime.test" -test.run "$2" -test.timeout=30m -test.coverprofile "$TMP/$1.profile" >"$TMP/$1.log" 2>&1) ||
+		fail "tests failed: $(tail -n 40 "$TMP/$1.log")"
+	awk '$NF > 0 && !/^mode:/ { print $1 }' "$TMP/$1.profile" | sort -u >"$TMP/$1.blocks"
+}
+cover all "${ACCEPT_TESTS:-.}"
+cover raced "^($raced)\$"
+
+comm -23 "$TMP/all.blocks" "$TMP/raced.blocks" >"$TMP/left"
+all=$(wc -l <"$TMP/all.blocks")
+left=$(wc -l <"$TMP/left")
+figure "$((all - left)) of $all blocks of statements are run under the race detector, too; the others:"
+sed 's/^fluentps./  /' "$TMP/left"
+[ "$all" -ge 5000 ] || [ -n "${ACCEPT_TESTS:-}" ] || fail "only $all blocks were run: has the package lost its tests?"
+[ $((left * 200)) -le "$all" ] || fail "$left of $all blocks are not run by the tests of tests/raced.txt: add tests that run them"
