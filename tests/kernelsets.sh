@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tests of the laws within a kernel set (ps/LAWS.md), once under each distinct set that this processor runs.
-#   tests/kernelsets.sh --others   but for the set that is taken by itself, under which stage tagged has run all tests; no set begins
-#                                  after KERNELSETS_SECONDS (90): those that are left are named
+#   tests/kernelsets.sh --others   but for the set that is taken by itself, under which stages tagged and nobody run them; no set begins
+#                                  after KERNELSETS_SECONDS (60): those that are left are named
 #   tests/kernelsets.sh [SET...]   a SET is variables of the environment with commas between: FLUENTPS_KERNELS_ISA=avx2
 # Variables that choose kernels and that a set does not name are unset under it, whatever the environment has; what is taken by
 # itself is taken with them.
@@ -43,12 +43,12 @@ fingerprint() {
 	sed -n 's/.* kernel set \(.*\): \([0-9a-f]*\)$/\2 \1/p' "$dir/said"
 }
 
-# laws_under SET: all packages side by side, since many of their tests wait. What MPI could add to what a set computes, two sets
-# would show as well as ten: after those, the ranks of one process stand for the others.
+# laws_under SET: all packages side by side, since many of their tests wait. What MPI could add to what a set computes, one
+# set would show as well as ten: after that one, the ranks of one process stand for the others.
 laws_under() {
 	local package failed=0
 	local packages=$packages
-	[ "$((++tried))" -le 2 ] || packages=$(grep -vx tests/mpi <<<"$packages")
+	[ "$((++tried))" -le 1 ] || packages=$(grep -vx tests/mpi <<<"$packages")
 	declare -A started=()
 	for package in $packages; do
 		under "$1" "$package" -test.timeout=5m \
@@ -105,8 +105,8 @@ for set in "${sets[@]}"; do
 		continue
 	fi
 	start=$(date +%s)
-	if [ -n "$others" ] && [ $((start - began)) -ge "${KERNELSETS_SECONDS:-90}" ]; then
-		echo "-- $label (${print#* }): not tried, for ${KERNELSETS_SECONDS:-90} s have passed; tests/kernelsets.sh tries all"
+	if [ -n "$others" ] && [ $((start - began)) -ge "${KERNELSETS_SECONDS:-60}" ]; then
+		echo "-- $label (${print#* }): not tried, for ${KERNELSETS_SECONDS:-60} s have passed; tests/kernelsets.sh tries all"
 		continue
 	fi
 	laws_under "$set" || code=1

@@ -82,9 +82,11 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 	unset FLUENTPS_KERNELS_LIBRARY # plain Go has none, and says so
 	CGO_ENABLED=0 go build ./...
 	# Left out is what plain Go's kernels only make slow: here the device is the twins with which two
-	# of these tests compare it, and the third compares sums of many batches. Stage tagged runs all three.
+	# of these tests compare it, and the third compares sums of many batches. Stage tagged runs all three. The scripts are those that
+	# another stage runs with MPI, whole. Of the simulated settings each run of this stage draws the first; make accept draws more.
 	# shellcheck disable=SC2046 # one argument per package
-	CGO_ENABLED=0 go test -json -vet=off -skip '^Test((LeNet|Residual)OnTheDeviceAsOnItsTwins|SequentialTraining)$' \
+	FLUENTPS_SIM_SEEDS=4000 CGO_ENABLED=0 go test -json -vet=off \
+		-skip '^Test((LeNet|Residual)OnTheDeviceAsOnItsTwins|SequentialTraining)$|^TestScripts$/^(bench|deaths|local|restarts|resume)$' \
 		$(go list ./... | grep -vxE 'fluentps/(tests/tidy|ps/runtime)') | keep
 	CGO_ENABLED=0 go test -json -vet=off -tags invariants -timeout=15m ./ps/runtime | keep
 	CGO_ENABLED=0 go test -json -vet=off -tags purego ./ps/optim ./comm/payload | keep # without vector instructions
@@ -97,17 +99,16 @@ declare -A computing=(
 	[fluentps/tests/mpi]='^Test(RecordsReplay|DriversDecideAlike|(BaselinesO|AllreduceInBucketsO|MixedSchemesO|PayloadsGiveTheSameBitsO)verMPI)$'
 	[fluentps/tests/cli]='^TestScripts$/^(calibrate|explain|idle|liveness|mistakes-administrator|whatif)$'
 )
+reading='RealSets|CIFAR10Moments|ReadersKeepWithinTheirMemory|ReadingTakesWhatItSays'
 untagged='check|mistakes-researcher|mistakes-student|plan|simulate|slurm|usage' # scripts that start no ranks and print the same with all tags
 
-laws_of() { # the tests of package $1 that ps/LAWS.md lists within a kernel set, as one regular expression
-	local tests
-	tests=$(awk '/^#/ { inside = /Laws within a kernel set/ } inside && /^\| /' ps/LAWS.md | grep -oE "\\b${1#fluentps/}\\.Test\\w+" | sed 's/.*\.//' | sort -u | paste -sd '|')
-	[ -n "$tests" ] || { echo "tests/test.sh: ps/LAWS.md lists no test of $1 within a kernel set" >&2 && return 1; }
-	echo "^($tests)\$"
+laws_in_sets() { # the tests that ps/LAWS.md lists within a kernel set, as folder.TestName
+	awk '/^#/ { inside = /Laws within a kernel set/ } inside && /^\| /' ps/LAWS.md | grep -oE '[a-z/]+\.Test\w+' | sort -u | grep .
 }
 
 stage_tagged() { # with MPI and the kernels in C, what these can change; each test that needs ranks starts mpirun itself
-	local cgo list dir package laws
+	local cgo list dir package laws whole_in_pure='ps/(runtime|sim(/.*)?)'
+	laws=$(laws_in_sets)
 	cgo=$(cgo_packages)
 	list=$(packages_reaching "$cgo")
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-tagged.XXXXXX")
@@ -115,8 +116,9 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	trap "rm -rf '$dir'" EXIT
 	keep_session_folder "$dir" "$(id -u)"
 	# Left out is what no tag changes, and stage pure shows: kernels/kerneltest compares plain Go with
-	# plain Go, tests/mutations reads, and of ps/runtime and ps/sim only the laws within a kernel set depend on the kernels.
-	list=$(grep -vxE 'fluentps/(kernels/kerneltest|tests/mutations|ps/runtime|ps/sim)' <<<"$list")
+	# plain Go, tests/mutations reads, readers compute nothing, and of runs in one process, real and simulated, only the laws within a
+	# kernel set depend on the kernels.
+	list=$(grep -vxE "fluentps/(kernels/kerneltest|tests/mutations|$whole_in_pure)" <<<"$list")
 	if [ "$(id -u)" -eq 0 ]; then
 		for package in "${!computing[@]}"; do
 			TMPDIR=$dir go test -json -vet=off -tags "$tags" -timeout=20m -run "${computing[$package]}" "$package" | keep
@@ -125,12 +127,11 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	else
 		list+=" ./tests/cli"
 	fi
-	for package in fluentps/ps/runtime fluentps/ps/sim; do
-		laws=$(laws_of "$package")
-		go test -json -vet=off -tags "$tags" -timeout=10m -run "$laws" "$package" | keep
+	for package in $(cut -d. -f1 <<<"$laws" | grep -E "^$whole_in_pure\$" | uniq); do
+		go test -json -vet=off -tags "$tags" -timeout=10m -run "^($(sed -n "s|^$package\\.||p" <<<"$laws" | paste -sd '|'))\$" "./$package" | keep
 	done
 	# shellcheck disable=SC2086 # one argument per package
-	TMPDIR=$dir go test -json -vet=off -tags "$tags" -timeout=20m -skip "^TestScripts\$/^($untagged)\$" $list ./tests/net ./tests/own | keep
+	TMPDIR=$dir go test -json -vet=off -tags "$tags" -timeout=20m -skip "^TestScripts\$/^($untagged)\$|^Test($reading)\$" $list ./tests/net ./tests/own | keep
 	go test -json -vet=off -tags "blas halves" ./kernels/cpu | keep # what is for AVX-512, also where there is none
 }
 
@@ -222,7 +223,7 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 	# What starts no goroutine has no races, and takes ten times as long under the detector. tests/tidy holds the pure
 	# packages to it; alone holds some others. Package workload's networks would take minutes, and runs with them are in runtime. Package bench
 	# times kernels in plain Go, and drives runs of runtime.
-	local alone="ps/workload configs ps/params ps/checkpoint" raced
+	local alone="ps/workload configs ps/params ps/checkpoint ps/foreign ps/references ps/verify ps/whatif comm/inflight" raced
 	unset FLUENTPS_KERNELS_LIBRARY # as in stage pure
 	# A test of workload that measures the heap beside it does so in a goroutine that touches nothing of the package.
 	# shellcheck disable=SC2086 # one argument per folder
