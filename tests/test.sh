@@ -216,7 +216,7 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 }
 
 pure_packages() { # as one regular expression
-	sed -n 's/^var pure = //p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|' | grep .
+	sed -n '/^var pure = /,/}/p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|' | grep .
 }
 
 stage_race() { # packages without cgo, with the invariant checks that only this tag turns on

@@ -16,18 +16,19 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
+	"fluentps/ps/sim/calibrate"
 	"fluentps/ps/workload"
 )
 
-// calibrate fits the models of the simulator to the run in the folder that --calibrate names. It returns nil without that flag.
-func calibrate(c *cli.Context) (*sim.Calibration, error) {
+// calibration fits the models of the simulator to the run in the folder that --calibrate names. It returns nil without that flag.
+func calibration(c *cli.Context) (*calibrate.Calibration, error) {
 	if !c.IsSet("calibrate") {
 		if c.Bool("fitted") {
 			return nil, usagef("simulate: --fitted changes what --calibrate RUN does: add --calibrate RUN")
 		}
 		return nil, nil
 	}
-	var all []sim.Recording
+	var all []calibrate.Recording
 	names := c.StringSlice("calibrate")
 	for _, run := range names {
 		r, err := readRecording(c, run, workload.Load)
@@ -36,7 +37,7 @@ func calibrate(c *cli.Context) (*sim.Calibration, error) {
 		}
 		all = append(all, r)
 	}
-	cal, err := sim.Calibrate(all[0], all[1:]...)
+	cal, err := calibrate.Fit(all[0], all[1:]...)
 	if err != nil {
 		return nil, usagef("simulate: --calibrate %s: %v", strings.Join(names, " --calibrate "), err)
 	}
@@ -48,9 +49,9 @@ func calibrate(c *cli.Context) (*sim.Calibration, error) {
 
 // readRecording reads the files of a finished run. The data set of that run may not be on this machine, so the settings of
 // --set for data also apply to the run.
-func readRecording(c *cli.Context, run string, load loader) (sim.Recording, error) {
+func readRecording(c *cli.Context, run string, load loader) (calibrate.Recording, error) {
 	run = runOf(run)
-	r := sim.Recording{Path: filepath.Join(run, metrics.IterationsName)}
+	r := calibrate.Recording{Path: filepath.Join(run, metrics.IterationsName)}
 	text, err := durable.ReadFile(filepath.Join(run, metrics.SummaryName), metrics.SummaryMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, errors.New("there is no summary.json: the run was killed, or is still running; fluentps status DIR tells; name the folder of a run that has ended")

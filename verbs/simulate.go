@@ -19,6 +19,9 @@ import (
 	"fluentps/ps/params"
 	"fluentps/ps/shard"
 	"fluentps/ps/sim"
+	"fluentps/ps/sim/calibrate"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/real"
 	"fluentps/ps/workload"
 )
 
@@ -61,7 +64,7 @@ func simulateVerb(c *cli.Context) error {
 	if err = simulateFaults(c, &o); err != nil {
 		return err
 	}
-	cal, err := calibrate(c)
+	cal, err := calibration(c)
 	if err != nil {
 		return err
 	}
@@ -89,7 +92,7 @@ func simulateVerb(c *cli.Context) error {
 		return err
 	}
 	if in.cfg.Simulate.Gradients {
-		if o.Gradients, err = realGradients(in.cfg, cut.set, c.App.ErrWriter); err != nil {
+		if o.Values, err = realGradients(in.cfg, cut.set, c.App.ErrWriter); err != nil {
 			return err
 		}
 	}
@@ -98,14 +101,14 @@ func simulateVerb(c *cli.Context) error {
 	}
 	tune()
 	start := time.Now()
-	res, err := sim.Run(o)
+	res, err := check.Run(o)
 	var failed *sim.Failure
 	switch took := time.Since(start).Seconds(); {
 	case errors.As(err, &failed):
 		return err
 	case err != nil:
 		return usagef("simulate: %v", err)
-	case o.Gradients != nil: // the gradients took the time, not the steps
+	case o.Values != nil: // the gradients took the time, not the steps
 		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps with real gradients in %.2f s of real time\n", res.Steps, took)
 	default:
 		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps in %.2f s of real time: %.2f million per second\n", res.Steps, took, float64(res.Steps)/took/1e6)
@@ -145,7 +148,7 @@ func modelled(c *cli.Context, in *input) (cut, error) {
 }
 
 // realGradients lets the simulated workers compute the gradients of a data set in this process.
-func realGradients(cfg *configs.Config, set *workload.Set, warn io.Writer) (*sim.Gradients, error) {
+func realGradients(cfg *configs.Config, set *workload.Set, warn io.Writer) (func(*sim.Simulation) (sim.Values, error), error) {
 	device, err := newCPU(cfg.Device.Threads)
 	if err != nil {
 		return nil, usagef("simulate: %v", err)
@@ -153,7 +156,7 @@ func realGradients(cfg *configs.Config, set *workload.Set, warn io.Writer) (*sim
 	if weak := cpu.Weak(); weak != "" {
 		fmt.Fprintf(warn, "WARNING: %s\n", weak)
 	}
-	g := &sim.Gradients{Set: set, Device: device}
+	g := &real.Gradients{Set: set, Device: device}
 	if path := cfg.Model.Init; path != "" {
 		architecture, err := layout.Architecture(cfg, set)
 		if err != nil {
@@ -163,7 +166,7 @@ func realGradients(cfg *configs.Config, set *workload.Set, warn io.Writer) (*sim
 			return nil, usagef("simulate: %v", err)
 		}
 	}
-	return g, nil
+	return g.Values, nil
 }
 
 // checkOutEmpty refuses an --out that is not empty before a long simulation starts, not at its end.
@@ -188,7 +191,7 @@ func checkOutEmpty(c *cli.Context) error {
 }
 
 // simulateOutput prints the fitted models, if there are any, and the summary. It also writes both to --out, with the iterations.
-func simulateOutput(c *cli.Context, in *input, cal *sim.Calibration, res *sim.Result, iterations []metrics.Recorder) error {
+func simulateOutput(c *cli.Context, in *input, cal *calibrate.Calibration, res *sim.Result, iterations []metrics.Recorder) error {
 	models := ""
 	if cal != nil {
 		models = cal.Text(in.cfg.Faults) + "\n"

@@ -15,6 +15,7 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
+	"fluentps/ps/sim/calibrate"
 	"fluentps/ps/whatif"
 	"fluentps/ps/workload"
 )
@@ -74,7 +75,7 @@ func askWhatIf(c *cli.Context, run string, settings []string, pushesMax int, loa
 	if err != nil {
 		return nil, err
 	}
-	cal, err := sim.Calibrate(r)
+	cal, err := calibrate.Fit(r)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func askWhatIf(c *cli.Context, run string, settings []string, pushesMax int, loa
 }
 
 // loadChanged returns the options of the simulator for a run with settings.
-func loadChanged(c *cli.Context, run string, r *sim.Recording, settings []string, load loader) (sim.Options, error) {
+func loadChanged(c *cli.Context, run string, r *calibrate.Recording, settings []string, load loader) (sim.Options, error) {
 	if c.Bool("gradients") {
 		settings = append(settings, "simulate.gradients=true", "evaluate.where=online")
 	}
@@ -118,7 +119,7 @@ func loadChanged(c *cli.Context, run string, r *sim.Recording, settings []string
 	}
 	o := sim.Options{Config: cfg, Plan: cut.plan, Rows: cut.rows}
 	if c.Bool("gradients") {
-		o.Gradients, err = realGradients(cfg, cut.set, io.Discard)
+		o.Values, err = realGradients(cfg, cut.set, io.Discard)
 	}
 	return o, err
 }

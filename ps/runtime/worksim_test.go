@@ -9,6 +9,8 @@ import (
 	"fluentps/ps/layout"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/real"
 	"fluentps/ps/station"
 )
 
@@ -71,7 +73,8 @@ func simulated(t *testing.T, c *configs.Config, axes station.Axes) *metrics.Summ
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := sim.Run(sim.Options{Config: c, Plan: plan, Rows: data.Train.Rows(), CheckEvery: 16, Gradients: &sim.Gradients{Set: data, Device: cpu.New(1)}, Axes: axes})
+	g := &real.Gradients{Set: data, Device: cpu.New(1)}
+	got, err := check.Run(sim.Options{Config: c, Plan: plan, Rows: data.Train.Rows(), CheckEvery: 16, Values: g.Values, Axes: axes})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"regexp"
@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"fluentps/ps/metrics"
+	"fluentps/ps/sim/simtest"
 )
 
 // advised runs a setting. It returns its samples per second and, as one text, the NOTEs that name a scheme.
-func advised(t *testing.T, c setting) (rate float64, notes string) {
+func advised(t *testing.T, c simtest.Setting) (rate float64, notes string) {
 	t.Helper()
-	s := c.run(t).Summary
+	s := run(t, c).Summary
 	for _, n := range metrics.Notes(s) {
 		if strings.Contains(n, "scheme:") {
 			notes += n + "\n"
@@ -51,47 +52,47 @@ var slowInTurn = []string{`faults=[{worker: "*", slow: {kind: two_state, factor:
 // If the slow worker changes, the bound that the NOTE names gains what the NOTE says, and so does drop.
 func TestAdviceAgainstWorkersThatAreSlowInTurn(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3} {
-		c := setting{workers: 8, servers: 2, scheme: "bsp", iterations: 600, bytes: 400_000, seed: seed, set: slowInTurn}
+		c := simtest.Setting{Workers: 8, Servers: 2, Scheme: "bsp", Iterations: 600, Bytes: 400_000, Seed: seed, Set: slowInTurn}
 		bsp, notes := advised(t, c)
 		if strings.Contains(notes, "throughout the run") {
 			t.Fatalf("%q of workers that are slow in turn", notes)
 		}
 		staleness := in(t, notes, `set scheme: ssp, staleness: (\d+) in the sync: rule`)
-		c.scheme = "ssp, staleness: " + strconv.Itoa(int(staleness))
+		c.Scheme = "ssp, staleness: " + strconv.Itoa(int(staleness))
 		ssp, _ := advised(t, c)
-		keeps(t, c.scheme+" over bsp", ssp/bsp, in(t, notes, `about ([0-9.]+) times`))
+		keeps(t, c.Scheme+" over bsp", ssp/bsp, in(t, notes, `about ([0-9.]+) times`))
 		required := in(t, notes, `drop, required: (\d+)`)
-		c.scheme = "drop, required: " + strconv.Itoa(int(required))
+		c.Scheme = "drop, required: " + strconv.Itoa(int(required))
 		drop, _ := advised(t, c)
-		keeps(t, c.scheme+" over bsp", drop/bsp, in(t, notes, `drops late pushes \(([0-9.]+) times`))
+		keeps(t, c.Scheme+" over bsp", drop/bsp, in(t, notes, `drops late pushes \(([0-9.]+) times`))
 		if ssp < 1.1*bsp || drop < 1.1*bsp {
 			t.Errorf("seed %d: bsp %.0f, ssp %.0f, drop %.0f samples/s", seed, bsp, ssp, drop)
 		}
 
-		c.scheme = "ssp, staleness: 1"
+		c.Scheme = "ssp, staleness: 1"
 		one, notes := advised(t, c)
-		c.scheme = "ssp, staleness: " + strconv.Itoa(int(in(t, notes, `raise staleness to (\d+) in`)))
+		c.Scheme = "ssp, staleness: " + strconv.Itoa(int(in(t, notes, `raise staleness to (\d+) in`)))
 		more, _ := advised(t, c)
-		keeps(t, c.scheme+" over a staleness of 1", more/one, in(t, notes, `about ([0-9.]+) times`))
+		keeps(t, c.Scheme+" over a staleness of 1", more/one, in(t, notes, `about ([0-9.]+) times`))
 	}
 }
 
 // Against a worker that is always slow no bound helps, and the NOTE names none. The scheme that it names helps.
 func TestAdviceAgainstAWorkerThatIsAlwaysSlow(t *testing.T) {
-	c := setting{workers: 4, servers: 2, iterations: 600, bytes: 400_000, seed: 1,
-		set: append(noisy(10*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 5}}"), "simulate.network={bandwidth: 1GB, latency: 500us}")}
+	c := simtest.Setting{Workers: 4, Servers: 2, Iterations: 600, Bytes: 400_000, Seed: 1,
+		Set: append(simtest.Noisy(10*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 5}}"), "simulate.network={bandwidth: 1GB, latency: 500us}")}
 	rates := map[string]float64{}
 	for _, scheme := range []string{"bsp", "ssp, staleness: 3", "ssp, staleness: 16", "dssp", "r2sp"} {
-		c.scheme = scheme
+		c.Scheme = scheme
 		rate, notes := advised(t, c)
 		rates[scheme] = rate
 		if strings.Contains(notes, "staleness") || strings.Contains(notes, "s_u") {
 			t.Errorf("%s: a bound on the lead is advised: %s", scheme, notes)
 		}
-		near(t, scheme+", the ratio", in(t, notes, `worker 3 \(.*\) computes ([0-9.]+) times as long`), 5, 0.03)
+		simtest.Near(t, scheme+", the ratio", in(t, notes, `worker 3 \(.*\) computes ([0-9.]+) times as long`), 5, 0.03)
 		base := scheme
 		for scheme, says := range map[string]string{"asp": `scheme: asp .*about ([0-9.]+) times`, "drop, required: 3": `drop, required: 3, .*\(([0-9.]+) times`} {
-			c.scheme = scheme
+			c.Scheme = scheme
 			r, silent := advised(t, c)
 			if silent != "" {
 				t.Errorf("%s: %s", scheme, silent)
@@ -114,27 +115,27 @@ func TestAdviceAgainstAWorkerThatIsAlwaysSlow(t *testing.T) {
 func TestNoAdviceWithoutCause(t *testing.T) {
 	slow := []string{"faults=[{worker: 3, slow: {factor: 5}}]"}
 	for _, c := range []struct {
-		setting
+		simtest.Setting
 		want bool
 	}{
-		{setting{iterations: 1, set: slow}, false},
-		{setting{iterations: 19, set: slow}, false},
-		{setting{iterations: 40, set: slow}, true},
-		{setting{iterations: 200}, false},
-		{setting{iterations: 200, set: noisy(10*time.Millisecond, 0.05)}, false},
-		{setting{iterations: 200, set: []string{"faults=[{worker: 3, slow: {factor: 5, until: 60}}]"}}, false}, // slow for too few iterations
+		{simtest.Setting{Iterations: 1, Set: slow}, false},
+		{simtest.Setting{Iterations: 19, Set: slow}, false},
+		{simtest.Setting{Iterations: 40, Set: slow}, true},
+		{simtest.Setting{Iterations: 200}, false},
+		{simtest.Setting{Iterations: 200, Set: simtest.Noisy(10*time.Millisecond, 0.05)}, false},
+		{simtest.Setting{Iterations: 200, Set: []string{"faults=[{worker: 3, slow: {factor: 5, until: 60}}]"}}, false}, // slow for too few iterations
 	} {
-		c.workers, c.servers, c.scheme, c.bytes, c.seed = 4, 1, "bsp", 4000, 1
-		if _, notes := advised(t, c.setting); (notes != "") != c.want {
-			t.Errorf("%d iterations with %v: %q", c.iterations, c.set, notes)
+		c.Workers, c.Servers, c.Scheme, c.Bytes, c.Seed = 4, 1, "bsp", 4000, 1
+		if _, notes := advised(t, c.Setting); (notes != "") != c.want {
+			t.Errorf("%d iterations with %v: %q", c.Iterations, c.Set, notes)
 		}
 	}
 }
 
 // If turns cost more than they save, a NOTE says so. The schemes that it names are faster.
 func TestAdviceAgainstTurns(t *testing.T) {
-	c := setting{workers: 8, servers: 1, scheme: "r2sp", iterations: 400, bytes: 4000, seed: 1, set: []string{"faults=[" + exponential(0.5) + "]", "simulate.network={bandwidth: 1GB, latency: 100us}"}}
-	r := c.run(t)
+	c := simtest.Setting{Workers: 8, Servers: 1, Scheme: "r2sp", Iterations: 400, Bytes: 4000, Seed: 1, Set: []string{"faults=[" + simtest.Exponential(0.5) + "]", "simulate.network={bandwidth: 1GB, latency: 100us}"}}
+	r := run(t, c)
 	if s := r.Summary.PerShard[0]; s.DelayedGrants == 0 || s.DelayedGrantsS <= 0 || s.MissedTurns == 0 {
 		t.Fatalf("noisy workers waited for %d grants and missed %d turns", s.DelayedGrants, s.MissedTurns)
 	}
@@ -143,7 +144,7 @@ func TestAdviceAgainstTurns(t *testing.T) {
 		t.Errorf("%q", notes)
 	}
 	for _, scheme := range []string{"asp", "ssp"} {
-		c.scheme = scheme
+		c.Scheme = scheme
 		if other, _ := advised(t, c); other < 1.1*rate {
 			t.Errorf("%s makes %.0f samples/s, r2sp %.0f", scheme, other, rate)
 		}
@@ -152,10 +153,10 @@ func TestAdviceAgainstTurns(t *testing.T) {
 
 // Batches that fit gain what the NOTE says where computing is in proportion to samples, and are not advised where they are dealt already.
 func TestAdviceOfBatchesThatFit(t *testing.T) {
-	c := setting{workers: 4, servers: 2, scheme: "bsp", iterations: 12000, bytes: 400_000, set: []string{"train.batch_per_worker=40", "simulate.compute={per_sample: 250us}", "faults=[{worker: 2, slow: {factor: 4}}]"}}
+	c := simtest.Setting{Workers: 4, Servers: 2, Scheme: "bsp", Iterations: 12000, Bytes: 400_000, Set: []string{"train.batch_per_worker=40", "simulate.compute={per_sample: 250us}", "faults=[{worker: 2, slow: {factor: 4}}]"}}
 	bsp, notes := advised(t, c)
 	promised := in(t, notes, `work: \{policy: dbs\} \(about ([0-9.]+) times`)
-	c.set = append(c.set, "work.policy=dbs")
+	c.Set = append(c.Set, "work.policy=dbs")
 	dbs, notes := advised(t, c)
 	if keeps(t, "dbs", dbs/bsp, promised); strings.Contains(notes, "work:") {
 		t.Errorf("advised where batches are dealt: %s", notes)

@@ -25,7 +25,7 @@ import (
 type allReduce struct {
 	o       Options
 	workers []worker
-	passes  passes
+	stages  stages
 	buckets []shard.Bucket
 	layer   []int             // per bucket: the layer whose gradients complete it
 	cost    []int64           // per bucket: nanoseconds to sum it
@@ -58,7 +58,7 @@ func runAllReduce(o Options) (*Result, error) {
 func newAllReduce(o Options) (*allReduce, error) {
 	c, p := o.Config, o.Plan
 	n := c.Simulate.Workers
-	r := &allReduce{o: o, workers: make([]worker, n), passes: newPasses(c, p, true), buckets: p.Buckets(), pauses: make([][]Pause, n), trace: traceStart,
+	r := &allReduce{o: o, workers: make([]worker, n), stages: newStages(c, p, true), buckets: p.Buckets(), pauses: make([][]Pause, n), trace: traceStart,
 		commit: nanoseconds(int64(p.Arena)*shard.ElemBytes, c.Simulate.CommitRate)}
 	paused, err := modelWorkers(&r.o, r.workers)
 	if err != nil {
@@ -84,7 +84,7 @@ func newAllReduce(o Options) (*allReduce, error) {
 	}
 	r.layer, r.cost = make([]int, len(r.buckets)), make([]int64, len(r.buckets))
 	for i := range r.layer {
-		r.layer[i] = len(r.passes.pieces)
+		r.layer[i] = len(r.stages.pieces)
 	}
 	for id, k := range p.BucketOf(r.buckets) {
 		r.layer[k] = min(r.layer[k], int(p.Pieces[id].Layer)) // backward reaches the first layer last
@@ -151,7 +151,7 @@ func (r *allReduce) ringTime(bytes int64) int64 {
 // iterate simulates one iteration of all workers, and says whether it was the last one.
 func (r *allReduce) iterate() (over bool) {
 	stop := r.o.Config.Train.Stop
-	layers := len(r.passes.pieces)
+	layers := len(r.stages.pieces)
 	start := r.now
 	ready := make([]int64, len(r.buckets))
 	ends := make([]int64, len(r.workers))
@@ -160,10 +160,10 @@ func (r *allReduce) iterate() (over bool) {
 		if r.dealer != nil {
 			w.batch = int64(r.dealer.Current().Samples(i, r.iter, r.o.Rows))
 		}
-		w.own, w.injected, w.late = w.takes(r.iter)
-		at := func(stage int) int64 { return r.computed(i, start, w.before(&r.passes, stage)) }
+		w.pass.own, w.pass.injected, w.pass.late = w.takes(r.iter)
+		at := func(stage int) int64 { return r.computed(i, start, w.before(&r.stages, stage)) }
 		if i == 0 { // worker 0 checks the budget of time for all, at the end of forward
-			over = stop.Time > 0 && r.computed(i, start, w.before(&r.passes, layers)+w.injected) >= int64(stop.Time)
+			over = stop.Time > 0 && r.computed(i, start, w.before(&r.stages, layers)+w.pass.injected) >= int64(stop.Time)
 		}
 		for k, layer := range r.layer {
 			ready[k] = max(ready[k], at(2*layers-layer))
@@ -181,7 +181,7 @@ func (r *allReduce) iterate() (over bool) {
 		}
 		if r.o.Iterations != nil {
 			took := time.Duration(ends[i] - start)
-			r.o.Iterations[i].Add(metrics.Iteration{Iter: r.iter, Start: time.Duration(start), Compute: took, Injected: took - time.Duration(w.own), Samples: int(w.batch)})
+			r.o.Iterations[i].Add(metrics.Iteration{Iter: r.iter, Start: time.Duration(start), Compute: took, Injected: took - time.Duration(w.pass.own), Samples: int(w.batch)})
 		}
 	}
 	r.now = start
@@ -241,7 +241,7 @@ func (r *allReduce) result() *Result {
 func (r *allReduce) model() []string {
 	m := &r.o.Config.Simulate
 	return append([]string{
-		computeText(&r.o, &r.passes),
+		computeText(&r.o, &r.stages),
 		networkText(m),
 		fmt.Sprintf("ring     baseline allreduce: %d buckets of at least %s (but the last), one at a time; each in %d steps of 1/%d of its bytes and a latency; bytes are those that the ring moves",
 			len(r.buckets), metrics.Size(shard.BucketBytes), 2*(len(r.workers)-1), len(r.workers)),

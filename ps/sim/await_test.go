@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"strings"
@@ -6,20 +6,23 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/metrics"
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 )
 
 // switching is a rule that waits for stragglers both ways.
 const switching = `sync=[{match: "*", schemes: [{scheme: bsp, until: {straggler: shows}}, {scheme: asp, until: {straggler: gone}}]}]`
 
-func awaiting(workers int, set ...string) setting {
-	return setting{workers: workers, servers: 2, scheme: "bsp", iterations: 300, set: append([]string{switching}, set...)}
+func awaiting(workers int, set ...string) simtest.Setting {
+	return simtest.Setting{Workers: workers, Servers: 2, Scheme: "bsp", Iterations: 300, Set: append([]string{switching}, set...)}
 }
 
 // One of four workers takes 5 times as long in 40 of its iterations. The run has asp about then, and bsp before and after. That saves
 // time: the worker skips what it has not computed when the others change back. The fifth slow iteration is number 24, so iteration 25 announces and 26 is the first under asp.
 func TestSchemesFollowAStraggler(t *testing.T) {
 	const slow = "faults=[{worker: 3, slow: {factor: 5, from: 20, until: 60}}]"
-	r := awaiting(4, slow).run(t)
+	r := run(t, awaiting(4, slow))
 	c := r.Summary.Changes
 	if len(c) != 2 || c[0].Scheme != "asp" || c[0].Iteration != 26 || c[1].Scheme != "bsp" || c[1].Iteration < 60 || c[1].Iteration > 250 {
 		t.Fatalf("changes %+v", c)
@@ -37,12 +40,12 @@ func TestSchemesFollowAStraggler(t *testing.T) {
 	if skipped < 2*80 {
 		t.Errorf("%d iterations skipped at 2 shards, so the others waited for worker 3 at the change", skipped)
 	}
-	bsp := setting{workers: 4, servers: 2, scheme: "bsp", iterations: 300, set: []string{slow}}.run(t)
+	bsp := run(t, simtest.Setting{Workers: 4, Servers: 2, Scheme: "bsp", Iterations: 300, Set: []string{slow}})
 	if r.Duration > bsp.Duration*4/5 || r.Summary.MaxLead < 30 || bsp.Summary.MaxLead != 0 {
 		t.Errorf("%v with a lead of %d, bsp alone takes %v with a lead of %d", r.Duration, r.Summary.MaxLead, bsp.Duration, bsp.Summary.MaxLead)
 	}
 	for _, with := range []string{"faults=[]", "faults=[{worker: 3, slow: {factor: 5, from: 20, until: 24}}]", `faults=[{worker: "*", slow: {factor: 5, from: 20, until: 60}}]`} {
-		if got := awaiting(4, with).run(t).Summary; len(got.Changes) > 0 || got.MaxLead != 0 {
+		if got := run(t, awaiting(4, with)).Summary; len(got.Changes) > 0 || got.MaxLead != 0 {
 			t.Errorf("%s: changes %+v, lead %d, though nobody straggles for long", with, got.Changes, got.MaxLead)
 		}
 	}
@@ -50,7 +53,7 @@ func TestSchemesFollowAStraggler(t *testing.T) {
 
 // Each rule that waits changes, whatever the lead shard's rule is, and the last scheme stays if it waits for nothing.
 func TestTheLeadShardLooksForStragglersForAll(t *testing.T) {
-	o := awaiting(5, "faults=[{worker: 0, slow: {factor: 4, from: 10, until: 20}}]").options(t)
+	o := awaiting(5, "faults=[{worker: 0, slow: {factor: 4, from: 10, until: 20}}]").Options(t)
 	cfg, _, ds := configs.Parse("test", []byte(`name: test
 cluster: {servers: 2}
 data: {set: generated}
@@ -69,7 +72,7 @@ simulate: {workers: 5, compute: 10ms}
 	for i := range o.Plan.Shards {
 		o.Plan.Shards[i].Rule = int(o.Plan.Shards[i].Server)
 	}
-	r, err := Run(o)
+	r, err := check.Run(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,31 +87,12 @@ simulate: {workers: 5, compute: 10ms}
 
 // What would break the announcement is refused.
 func TestRunsThatCannotAwaitStragglersAreRefused(t *testing.T) {
-	if _, err := Run(awaiting(2).options(t)); err == nil || !strings.Contains(err.Error(), "which needs at least 3 of them, and the run has 2") {
+	if _, err := check.Run(awaiting(2).Options(t)); err == nil || !strings.Contains(err.Error(), "which needs at least 3 of them, and the run has 2") {
 		t.Errorf("2 workers: %v", err)
 	}
-	o := awaiting(3).options(t)
-	o.Losses, o.Joins = []Loss{{Worker: 1, At: 1}}, []Join{{Worker: 1, At: 2}}
-	if _, err := Run(o); err == nil || !strings.Contains(err.Error(), "does not go with --join") {
+	o := awaiting(3).Options(t)
+	o.Losses, o.Joins = []sim.Loss{{Worker: 1, At: 1}}, []sim.Join{{Worker: 1, At: 2}}
+	if _, err := check.Run(o); err == nil || !strings.Contains(err.Error(), "does not go with --join") {
 		t.Errorf("a worker that comes back: %v", err)
-	}
-}
-
-// The checkers of announced changes are broken on purpose.
-func TestCheckersDetectBrokenAnnouncements(t *testing.T) {
-	for want, spoil := range map[string]func(c *checker){
-		"the first to hear of a change":           func(c *checker) { c.letInto = 1000 },
-		"but the change is announced behind":      func(c *checker) { c.announced = 3 },
-		"has changed its scheme 2 times, but its": func(c *checker) { c.shards[1].changed = 1 },
-	} {
-		s, err := newSimulation(awaiting(4, "faults=[{worker: 3, slow: {factor: 5, from: 20, until: 60}}]").options(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.begin()
-		spoil(s.check)
-		if _, err := s.run(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"fmt"
@@ -10,10 +10,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"fluentps/comm/wire"
 	"fluentps/configs"
 	"fluentps/ps/layout"
 	"fluentps/ps/shard"
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 	"fluentps/ps/workload"
 )
 
@@ -26,7 +28,7 @@ const (
 	idealArena   = 60_000 + 39_000 + 1_000 // elements
 )
 
-func ideal(t testing.TB, workers, servers int, set ...string) Options {
+func ideal(t testing.TB, workers, servers int, set ...string) sim.Options {
 	t.Helper()
 	text := fmt.Sprintf(`name: ideal
 cluster: {servers: %d}
@@ -44,7 +46,7 @@ simulate: {workers: %d, compute: %s, network: {bandwidth: %dB, latency: %s}, ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 16, Replay: "go test"}
+	return sim.Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 16, Replay: "go test"}
 }
 
 // communication is the time of an iteration without its computing, and the bytes that it moves, both from the difference of
@@ -52,8 +54,8 @@ simulate: {workers: %d, compute: %s, network: {bandwidth: %dB, latency: %s}, ser
 func communication(t testing.TB, workers, servers int, set ...string) (time.Duration, int64) {
 	t.Helper()
 	const first, more = 5, 10
-	run := func(updates int) *Result {
-		r, err := Run(ideal(t, workers, servers, append(set, fmt.Sprintf("train.stop.updates=%d", updates))...))
+	run := func(updates int) *sim.Result {
+		r, err := check.Run(ideal(t, workers, servers, append(set, fmt.Sprintf("train.stop.updates=%d", updates))...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,8 +91,8 @@ func TestCommunicationOfKeys(t *testing.T) {
 	} {
 		got, bytes := communication(t, c.workers, c.servers, c.set)
 		each := c.up + c.ask + c.down
-		want := time.Duration(nanoseconds(int64(c.workers)*each, idealLink) + c.latencies*int64(idealLatency))
-		near(t, fmt.Sprintf("%s, %d servers, %d workers", c.what, c.servers, c.workers), got.Seconds(), want.Seconds(), 1e-5)
+		want := time.Duration(sim.Nanoseconds(int64(c.workers)*each, idealLink) + c.latencies*int64(idealLatency))
+		simtest.Near(t, fmt.Sprintf("%s, %d servers, %d workers", c.what, c.servers, c.workers), got.Seconds(), want.Seconds(), 1e-5)
 		all := int64(c.workers) * each
 		if c.set == "baseline=none" {
 			all *= int64(c.servers)
@@ -106,7 +108,7 @@ func TestEvenSlicesAgainstAKeyForEveryScalar(t *testing.T) {
 	for servers, want := range map[int]float64{1: 0.75, 2: 0.875, 4: 0.9375} {
 		even, _ := communication(t, 4, servers, "simulate.network.latency=0s")
 		scalar, _ := communication(t, 4, servers, "simulate.network.latency=0s", "baseline={name: pslite, keys: scalar}")
-		near(t, fmt.Sprintf("%d servers", servers), 1-even.Seconds()/scalar.Seconds(), want, 1e-5)
+		simtest.Near(t, fmt.Sprintf("%d servers", servers), 1-even.Seconds()/scalar.Seconds(), want, 1e-5)
 	}
 }
 
@@ -126,9 +128,9 @@ func TestCommunicationOfARing(t *testing.T) {
 	}
 	// Ranks that share a host pass parts on in memory: the card carries one flow each way, and the slower hop sets the pace.
 	got, _ := communication(t, 8, 1, "baseline=allreduce", "simulate.ranks_per_host=2", "simulate.network.memory=1MB")
-	near(t, "slow memory", got.Seconds(), 14*bytes/8.0/1e6, 1e-6)
+	simtest.Near(t, "slow memory", got.Seconds(), 14*bytes/8.0/1e6, 1e-6)
 	got, _ = communication(t, 8, 1, "baseline=allreduce", "simulate.ranks_per_host=8", "simulate.network.memory=100MB")
-	near(t, "one host", got.Seconds(), 14*bytes/8.0/1e8, 1e-6)
+	simtest.Near(t, "one host", got.Seconds(), 14*bytes/8.0/1e8, 1e-6)
 }
 
 // hops simulates a ring hop by hop: a rank sends a part on as soon as it has the part, has computed, and its link is free.
@@ -183,21 +185,21 @@ func TestBucketsAreSummedWhileBackwardRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Plan = plan
-		r, err := Run(o)
+		r, err := check.Run(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return perIteration(r)
+		return simtest.PerIteration(r)
 	}
 	sum := time.Duration(float64(6.0 / 4 * 4 * layer)) // of a bucket, in nanoseconds at 1 GB/s
 	// Backward of a layer is a sixth of computing. Slow computing hides all buckets but the last, fast computing is hidden itself.
-	near(t, "slow", took(6000*time.Millisecond).Seconds(), (6000*time.Millisecond + sum).Seconds(), 1e-6)
-	near(t, "fast", took(6*time.Millisecond).Seconds(), (3*time.Millisecond + 4*sum).Seconds(), 1e-6)
+	simtest.Near(t, "slow", took(6000*time.Millisecond).Seconds(), (6000*time.Millisecond + sum).Seconds(), 1e-6)
+	simtest.Near(t, "fast", took(6*time.Millisecond).Seconds(), (3*time.Millisecond + 4*sum).Seconds(), 1e-6)
 }
 
 // With all kinds of keys, faults and pauses all workers do the same iterations, no pull is delayed, and the checkers find nothing.
 func TestBaselinesOverManySeeds(t *testing.T) {
-	first, n := seedsFrom(t)
+	first, n := simtest.SeedsFrom(t)
 	forms := append(shard.KeyForms(), "allreduce")
 	steps := int64(0)
 	for k := range max(1, n/10) {
@@ -216,9 +218,9 @@ func TestBaselinesOverManySeeds(t *testing.T) {
 			"simulate.server="+pick("{fold: 0B, commit: 0B}", "{fold: 200MB, commit: 100MB}"), fmt.Sprintf("faults=[{worker: %d, slow: {%s}}%s]", r.IntN(workers), pick("factor: 4", "sleep: 3ms, from: 2, until: 5"),
 				pick("", `, {worker: "*", slow: {kind: normal, factor: 2}}`, `, {worker: "*", slow: {kind: exponential, factor: 2}}`, `, {worker: "*", slow: {kind: fluentps, sleep: 2ms}}`)))
 		for range r.IntN(3) {
-			o.Pauses = append(o.Pauses, Pause{Worker: r.IntN(workers), At: time.Duration(r.Int64N(int64(100 * time.Millisecond))), For: time.Duration(r.Int64N(int64(100 * time.Millisecond)))})
+			o.Pauses = append(o.Pauses, sim.Pause{Worker: r.IntN(workers), At: time.Duration(r.Int64N(int64(100 * time.Millisecond))), For: time.Duration(r.Int64N(int64(100 * time.Millisecond)))})
 		}
-		res, err := Run(o)
+		res, err := check.Run(o)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -231,7 +233,7 @@ func TestBaselinesOverManySeeds(t *testing.T) {
 				t.Fatalf("seed %d: worker %d did %d iterations of %d", seed, w.Worker, w.Iterations, s.Iterations)
 			}
 		}
-		again, err := Run(o)
+		again, err := check.Run(o)
 		if err != nil || again.Trace != res.Trace || again.Duration != res.Duration {
 			t.Fatalf("seed %d: %v, the second run took %v with trace %x, the first %v with %x", seed, err, again.Duration, again.Trace, res.Duration, res.Trace)
 		}
@@ -243,12 +245,12 @@ func TestBaselinesOverManySeeds(t *testing.T) {
 // A pause of one worker delays all workers.
 func TestAPauseDelaysARing(t *testing.T) {
 	o := ideal(t, 4, 1, "baseline=allreduce", "train.stop.updates=1")
-	plain, err := Run(o)
+	plain, err := check.Run(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Pauses = []Pause{{Worker: 2, At: 3 * time.Millisecond, For: 50 * time.Millisecond}}
-	held, err := Run(o)
+	o.Pauses = []sim.Pause{{Worker: 2, At: 3 * time.Millisecond, For: 50 * time.Millisecond}}
+	held, err := check.Run(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,39 +262,14 @@ func TestAPauseDelaysARing(t *testing.T) {
 func TestOptionsThatABaselineRefuses(t *testing.T) {
 	for _, baseline := range []string{"allreduce", "pslite"} {
 		o := ideal(t, 4, 1, "baseline="+baseline)
-		o.Losses = []Loss{{Worker: 1, At: time.Millisecond}}
-		if _, err := Run(o); err == nil || !strings.Contains(err.Error(), "baseline "+baseline+" waits for all workers") {
+		o.Losses = []sim.Loss{{Worker: 1, At: time.Millisecond}}
+		if _, err := check.Run(o); err == nil || !strings.Contains(err.Error(), "baseline "+baseline+" waits for all workers") {
 			t.Errorf("%v", err)
 		}
 	}
-	o := realOptions(t, "baseline=allreduce")
-	if _, err := Run(o); err == nil || !strings.Contains(err.Error(), "baseline allreduce is modelled without gradients") {
+	o := ideal(t, 4, 1, "baseline=allreduce")
+	o.Values = func(*sim.Simulation) (sim.Values, error) { return nil, nil }
+	if _, err := check.Run(o); err == nil || !strings.Contains(err.Error(), "baseline allreduce is modelled without gradients") {
 		t.Errorf("%v", err)
-	}
-}
-
-// The checker detects a worker that pulls before all have pushed.
-func TestTheCheckerSeesAPullBeforeTheBarrier(t *testing.T) {
-	o := ideal(t, 2, 1, "baseline=pslite", "simulate.per_worker=[1, 3]")
-	s, err := newSimulation(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.scheduler = nil
-	s.begin()
-	for s.check.broken == "" {
-		e, from := s.q.first()
-		if e != nil && e.kind == evControl && e.node == s.rank0() { // the first worker at the barrier is released at once
-			m := s.messages.take(s.q.pop(from).arg)
-			m.head.Kind = wire.Release
-			s.control(m.head.Worker, m, false)
-			continue
-		}
-		if !s.next() {
-			t.Fatal("nothing was found")
-		}
-	}
-	if !strings.Contains(s.check.broken, "rounds: worker 0 pulls shard 0 for iteration 1") {
-		t.Errorf("found %q", s.check.broken)
 	}
 }

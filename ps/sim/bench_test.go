@@ -1,31 +1,34 @@
-package sim
+package sim_test
 
 import (
 	"runtime"
 	"testing"
 	"time"
+
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 )
 
 // BenchmarkNodeSteps reports node steps (one core Step on a push, pull or reply) per second in timing mode.
 func BenchmarkNodeSteps(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		setting
+		simtest.Setting
 	}{
-		{"bsp/workers=16/servers=4", setting{workers: 16, servers: 4, scheme: "bsp", iterations: 500}},
-		{"bsp/workers=100/servers=64", setting{workers: 100, servers: 64, scheme: "bsp", iterations: 20}},
-		{"bsp/workers=1000/servers=64", setting{workers: 1000, servers: 64, scheme: "bsp", iterations: 4}},
-		{"ssp/workers=100/servers=16", setting{workers: 100, servers: 16, scheme: "ssp", iterations: 60}},
-		{"asp/workers=100/servers=16", setting{workers: 100, servers: 16, scheme: "asp", iterations: 60}},
+		{"bsp/workers=16/servers=4", simtest.Setting{Workers: 16, Servers: 4, Scheme: "bsp", Iterations: 500}},
+		{"bsp/workers=100/servers=64", simtest.Setting{Workers: 100, Servers: 64, Scheme: "bsp", Iterations: 20}},
+		{"bsp/workers=1000/servers=64", simtest.Setting{Workers: 1000, Servers: 64, Scheme: "bsp", Iterations: 4}},
+		{"ssp/workers=100/servers=16", simtest.Setting{Workers: 100, Servers: 16, Scheme: "ssp", Iterations: 60}},
+		{"asp/workers=100/servers=16", simtest.Setting{Workers: 100, Servers: 16, Scheme: "asp", Iterations: 60}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			c.bytes = 1_000_000
-			c.set = append(noisy(10*time.Millisecond, 0.1), "simulate.network={bandwidth: 1GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}")
+			c.Bytes = 1_000_000
+			c.Set = append(simtest.Noisy(10*time.Millisecond, 0.1), "simulate.network={bandwidth: 1GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}")
 			steps := int64(0)
 			for b.Loop() {
-				o := c.options(b)
+				o := c.Options(b)
 				o.CheckEvery = 4096
-				r, err := Run(o)
+				r, err := check.Run(o)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -39,7 +39,22 @@ func Link(c *configs.Config) layout.Link {
 	return layout.Link{Rate: float64(c.Simulate.Network.Bandwidth), Given: true}
 }
 
-func newSimulation(o Options) (*simulation, error) {
+// New makes the nodes of a run and its first events.
+func New(o Options) (*Simulation, error) {
+	s, err := newSimulation(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Observer != nil {
+		if s.observer, err = o.Observer(s); err != nil {
+			return nil, err
+		}
+	}
+	s.begin()
+	return s, nil
+}
+
+func newSimulation(o Options) (*Simulation, error) {
 	c := o.Config
 	if err := refuse(&o); err != nil {
 		return nil, err
@@ -50,37 +65,31 @@ func newSimulation(o Options) (*simulation, error) {
 		return nil, err
 	}
 	n := c.Simulate.Workers
-	s := &simulation{o: o, cfg: c, plan: o.Plan, roles: roles, latency: int64(c.Simulate.Network.Latency),
-		net:     newNetwork((len(hosts)-1)/c.Simulate.RanksPerHost+1, c.Simulate.Network.Bandwidth),
+	s := &Simulation{o: o, cfg: c, plan: o.Plan, roles: roles, latency: int64(c.Simulate.Network.Latency),
+		traffic: traffic{net: newNetwork((len(hosts)-1)/c.Simulate.RanksPerHost+1, c.Simulate.Network.Bandwidth), ahead: map[[2]int32][]int32{}},
 		workers: make([]worker, n), servers: make([]server, len(roles.Servers)), tallies: make([]tally, len(o.Plan.Shards)),
-		undone: n + len(roles.Servers), ahead: map[[2]int32][]int32{}, trace: traceStart}
+		undone: n + len(roles.Servers), observer: Nobody{}, counts: counts{trace: traceStart}}
 	s.q.delay = [2]int64{0, s.latency}
-	s.passes = newPasses(c, o.Plan, c.Send.Overlap && !c.InRounds())
+	s.stages = newStages(c, o.Plan, c.Send.Overlap && !c.InRounds())
 	if c.InRounds() {
-		s.scheduler = core.NewScheduler(n)
+		s.policies.scheduler = core.NewScheduler(n)
 	}
-	limits := make([][]limit, len(o.Plan.Shards))
 	if err := s.takeAxes(); err != nil {
 		return nil, err
 	}
 	for m := range s.servers {
-		if err := s.makeServer(int32(m), limits); err != nil {
+		if err := s.makeServer(int32(m)); err != nil {
 			return nil, err
 		}
 	}
-	s.check = newChecker(o.Plan, n, limits)
-	if s.hasTasks() {
-		s.check.tasks = newTaskCheck(s)
-	}
-	s.check.rounds, s.check.updates = c.InRounds(), c.Train.Stop.Updates
 	if err := s.makeWorkers(); err != nil {
 		return nil, err
 	}
 	if err := s.makeDealer(); err != nil {
 		return nil, err
 	}
-	if o.Gradients != nil {
-		s.real, err = newFloats(s)
+	if o.Values != nil {
+		s.values, err = o.Values(s)
 	}
 	if err == nil {
 		err = s.makeSteps()
@@ -90,7 +99,7 @@ func newSimulation(o Options) (*simulation, error) {
 }
 
 // makeTimelines makes the timelines of the ranks, if they are wanted.
-func (s *simulation) makeTimelines(ranks int) {
+func (s *Simulation) makeTimelines(ranks int) {
 	if !s.o.Timeline {
 		return
 	}
@@ -110,11 +119,8 @@ func (s *simulation) makeTimelines(ranks int) {
 func refuse(o *Options) error {
 	c, n := o.Config, o.Config.Simulate.Workers
 	stop := c.Train.Stop
-	if o.Gradients == nil && stop.Epochs == 0 && stop.Samples == 0 && stop.Updates == 0 && stop.Time == 0 {
+	if o.Values == nil && stop.Epochs == 0 && stop.Samples == 0 && stop.Updates == 0 && stop.Time == 0 {
 		return fmt.Errorf("train.stop has only a target, but without gradients there is no accuracy; set epochs, samples, updates or time, or simulate.gradients")
-	}
-	if g := o.Gradients; g != nil && stop.Target > 0 && g.Set.Test.Rows() == 0 {
-		return fmt.Errorf("train.stop.target needs test data, but the data set has none; name data.test")
 	}
 	if err := c.CheckWork(n, o.Rows); err != nil {
 		return err
@@ -147,30 +153,20 @@ func refuse(o *Options) error {
 	return nil
 }
 
-// build returns the builder of nodes and stores, which a real run uses, too.
-func (s *simulation) build() *build.Run {
-	return &build.Run{Config: s.cfg, Plan: s.plan, Roles: s.roles, Rows: s.o.Rows, Axes: s.axes}
-}
-
-func (s *simulation) makeServer(me int32, limits [][]limit) error {
+func (s *Simulation) makeServer(me int32) error {
 	c, n := s.cfg, len(s.workers)
-	b := s.build()
+	b := s.Build()
 	schemes, err := b.Schemes(me, nil)
 	if err != nil {
 		return err
 	}
 	for id, ss := range schemes {
-		phases, err := b.Phases(s.plan.Shards[id].Rule)
-		if err != nil {
-			return err
-		}
-		limits[id] = limitsOf(phases)
 		if err := s.refuseScheme(s.plan.Shards[id].Rule, &ss); err != nil {
 			return err
 		}
 		bytes := s.plan.Shards[id].Bytes()
 		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
-		if s.copyOf(s.plan.Shards[id].Rule).Kind != scheme.Pulled {
+		if s.CopyOf(s.plan.Shards[id].Rule).Kind != scheme.Pulled {
 			s.tallies[id].iters = make([]int64, n)
 		}
 		if ss.Norms {
@@ -182,14 +178,14 @@ func (s *simulation) makeServer(me int32, limits [][]limit) error {
 	m.rank = s.roles.Servers[me]
 	m.host = m.rank / c.Simulate.RanksPerHost
 	every := int64(0)
-	if s.o.Gradients != nil {
+	if s.o.Values != nil {
 		every = c.Evaluate.Samples(s.o.Rows)
 	}
 	m.node = b.Server(me, build.Server{Schemes: schemes, SnapshotEvery: every, Decided: s.o.Decided})
 	return nil
 }
 
-func (s *simulation) makeWorkers() error {
+func (s *Simulation) makeWorkers() error {
 	c := s.cfg
 	pauses, err := modelWorkers(&s.o, s.workers)
 	if err != nil {
@@ -201,7 +197,7 @@ func (s *simulation) makeWorkers() error {
 		w.rank = s.roles.Workers[i]
 		w.host = w.rank / c.Simulate.RanksPerHost
 		w.tasks.iter = -1
-		w.node = s.build().Worker(i, 0, nil)
+		w.node = s.Build().Worker(i, 0, nil)
 	}
 	return nil
 }
@@ -212,7 +208,7 @@ func modelWorkers(o *Options, workers []worker) (pauses []Pause, err error) {
 	batches := c.Batches(len(workers))
 	for i := range workers {
 		w := &workers[i]
-		w.index, w.pace, w.cost = i, metrics.NewPace(len(workers)), costOf(&c.Simulate, i)
+		w.index, w.pace, w.cost = i, metrics.NewPace(len(workers)), CostOf(&c.Simulate, i)
 		w.batch = int64(batches[i])
 		var paused []configs.FaultPause
 		if w.slow, paused, err = c.Stragglers(i, len(workers), o.Rows, o.Traces); err != nil {
@@ -226,30 +222,29 @@ func modelWorkers(o *Options, workers []worker) (pauses []Pause, err error) {
 }
 
 // model describes the models, one line each.
-func (s *simulation) model() []string {
+func (s *Simulation) model() []string {
 	m := s.cfg.Simulate
 	lines := []string{
-		computeText(&s.o, &s.passes),
+		computeText(&s.o, &s.stages),
 		networkText(&m),
 		fmt.Sprintf("servers  one thing at a time; fold %s, commit %s; control messages cost latency only", rate(m.FoldRate), rate(m.CommitRate)),
 	}
 	if s.cfg.InRounds() {
 		lines = append(lines, roundsText(s.cfg))
 	}
-	if s.hasTasks() {
-		lines = append(lines, tasksText(s.axes.Parts, s.cfg.Work.ThreadsMax > 0))
+	if s.HasTasks() {
+		lines = append(lines, tasksText(s.policies.axes.Parts, s.cfg.Work.ThreadsMax > 0))
 	}
 	lines = append(append(lines, faultsText(&s.o, len(s.o.Pauses))), slowLines(s.cfg)...)
 	if p := s.cfg.Payload; p.Lossy() {
 		text := fmt.Sprintf("payload  pushes %s, replies %s; encoding and decoding cost nothing", p.PushText(), p.Pull)
-		if p.Push == "threshold" && s.real == nil {
+		if p.Push == "threshold" && s.values == nil {
 			text += "; pushes are as large as they may be"
 		}
 		lines = append(lines, text)
 	}
-	if f := s.real; f != nil {
-		return append(lines, fmt.Sprintf("real     gradients, of the parameters at the start of each iteration; evaluation takes no time; memory at most %s and %d snapshots of %s",
-			metrics.Size(f.most), f.view.room, metrics.Size(int64(s.plan.Arena)*shard.ElemBytes)))
+	if s.values != nil {
+		return append(lines, s.values.Text())
 	}
 	for i := range s.tallies {
 		if s.tallies[i].unmeasured != nil {
@@ -274,7 +269,7 @@ func networkText(m *configs.Simulate) string {
 		rate(m.Network.Bandwidth), m.Network.Latency, m.RanksPerHost, rate(m.Network.Memory))
 }
 
-func computeText(o *Options, n *passes) string {
+func computeText(o *Options, n *stages) string {
 	m := &o.Config.Simulate
 	compute := fmt.Sprintf("%v per iteration", m.Compute.Fixed)
 	switch c := m.Compute; {
@@ -314,7 +309,7 @@ func rate(bytesPerS int64) string {
 }
 
 // stuck describes the nodes that are not done when no event is left: what each waits for.
-func (s *simulation) stuck() string {
+func (s *Simulation) stuck() string {
 	const linesMax = 12
 	lines := []string{fmt.Sprintf("liveness: no event is left, but %d nodes are not done", s.undone)}
 	for i := range s.workers {
@@ -328,4 +323,18 @@ func (s *simulation) stuck() string {
 		}
 	}
 	return strings.Join(lines, "\n  ")
+}
+
+// refuseCompute fails if there are no computing times for each worker.
+func refuseCompute(o *Options) error {
+	m := &o.Config.Simulate
+	if err := o.Config.CheckTraces(o.Traces, m.Workers); err != nil {
+		return err
+	}
+	for key, of := range map[string][]float64{"per_worker": m.PerWorker, "fixed_per_worker": m.FixedPerWorker} {
+		if n := len(of); n > 0 && n != m.Workers {
+			return fmt.Errorf("simulate.%s has %d values, but simulate.workers is %d; give one value per worker, or set simulate.%s=[], which makes all workers alike", key, n, m.Workers, key)
+		}
+	}
+	return nil
 }

@@ -1,18 +1,21 @@
-package sim
+package sim_test
 
 import (
 	"runtime"
 	"testing"
+
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/simtest"
 )
 
 // What a simulation allocates before it runs grows with the number of workers, and not with its square: ten thousand workers are built
 // in the time of a few steps.
 func TestBuildingGrowsWithTheWorkers(t *testing.T) {
 	per := func(workers int) float64 {
-		o := setting{workers: workers, servers: 4, scheme: "bsp", iterations: 1, bytes: 65_000}.options(t)
+		o := simtest.Setting{Workers: workers, Servers: 4, Scheme: "bsp", Iterations: 1, Bytes: 65_000}.Options(t)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := newSimulation(o); err != nil {
+		if _, err := sim.New(o); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)

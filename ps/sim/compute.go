@@ -20,8 +20,8 @@ import (
 // Forward is a third of the computing, because backward has two products where forward has one. The share of a layer in either is
 // its share of the parameters [R], or equal for model synthetic. Without send.overlap the whole net is one layer.
 
-// passes describe the layers and the shares of computing of the model.
-type passes struct {
+// stages describe the layers and the shares of computing of the model.
+type stages struct {
 	pieces [][]int32 // per layer, in arena order
 	late   bool      // the net is one layer: all gradients are handed over at the end of backward
 	done   []float64 // share of the computing that is done before each of the 2L stages, and 1 at the end
@@ -29,7 +29,7 @@ type passes struct {
 
 const forwardShare = 1.0 / 3
 
-func newPasses(c *configs.Config, p *shard.Plan, overlap bool) passes {
+func newStages(c *configs.Config, p *shard.Plan, overlap bool) stages {
 	if !overlap {
 		all := make([]int32, len(p.Pieces))
 		for i := range all {
@@ -40,13 +40,13 @@ func newPasses(c *configs.Config, p *shard.Plan, overlap bool) passes {
 			order = -1 // in the order of the model
 		}
 		slices.SortStableFunc(all, func(a, b int32) int { return int(order * (p.Pieces[b].Layer - p.Pieces[a].Layer)) })
-		return passes{late: true, pieces: [][]int32{all}, done: []float64{0, forwardShare, 1}}
+		return stages{late: true, pieces: [][]int32{all}, done: []float64{0, forwardShare, 1}}
 	}
 	layers := 1
 	for i := range p.Params {
 		layers = max(layers, p.Params[i].Layer+1)
 	}
-	n := passes{pieces: make([][]int32, layers), done: make([]float64, 2*layers+1)}
+	n := stages{pieces: make([][]int32, layers), done: make([]float64, 2*layers+1)}
 	for i := range p.Pieces {
 		n.pieces[p.Pieces[i].Layer] = append(n.pieces[p.Pieces[i].Layer], p.Pieces[i].ID)
 	}
@@ -72,7 +72,7 @@ func newPasses(c *configs.Config, p *shard.Plan, overlap bool) passes {
 }
 
 // text describes the model of computing.
-func (n *passes) text(c *configs.Config) string {
+func (n *stages) text(c *configs.Config) string {
 	switch {
 	case n.late:
 		return "all gradients are ready at its end, and no overlap"
@@ -85,10 +85,10 @@ func (n *passes) text(c *configs.Config) string {
 }
 
 // layer is the layer of a stage of backward.
-func (n *passes) layer(stage int) int { return 2*len(n.pieces) - 1 - stage }
+func (n *stages) layer(stage int) int { return 2*len(n.pieces) - 1 - stage }
 
-// computing is the state of a worker in its iteration. Times are in virtual nanoseconds.
-type computing struct {
+// pass is how far a worker is in its iteration. Times are in virtual nanoseconds.
+type pass struct {
 	iter     int64
 	stage    int              // the next stage, or the first one of the running stages
 	to       int              // the stage after the running stages
@@ -108,21 +108,21 @@ type computing struct {
 }
 
 // before is the time that all stages before stage take.
-func (w *worker) before(n *passes, stage int) int64 {
-	at := int64(float64(float64(w.own) * n.done[stage]))
+func (w *worker) before(n *stages, stage int) int64 {
+	at := int64(float64(float64(w.pass.own) * n.done[stage]))
 	if stage > 0 {
-		at += w.late
+		at += w.pass.late
 	}
 	if stage > len(n.pieces) {
-		at += w.injected + w.more
+		at += w.pass.injected + w.pass.more
 	}
 	return at
 }
 
 // compute starts an iteration, or a task.
-func (s *simulation) compute(me int32, e *core.Effect) {
+func (s *Simulation) compute(me int32, e *core.Effect) {
 	w, iter := &s.workers[me], e.Iter
-	if s.hasTasks() {
+	if s.HasTasks() {
 		s.beginTask(me, e.Task())
 		return
 	}
@@ -130,71 +130,71 @@ func (s *simulation) compute(me int32, e *core.Effect) {
 		s.beginOwn(me, iter)
 		return
 	}
-	w.iter, w.stage, w.took = iter, 0, 0
-	w.stalled, w.read = true, false
+	w.pass.iter, w.pass.stage, w.pass.took = iter, 0, 0
+	w.pass.stalled, w.pass.read = true, false
 	s.setBatch(me, iter)
-	w.own, w.injected, w.late = w.takes(iter)
+	w.pass.own, w.pass.injected, w.pass.late = w.takes(iter)
 }
 
 // proceed starts the next stages, if the first of them need not wait.
-func (s *simulation) proceed(me int32) {
+func (s *Simulation) proceed(me int32) {
 	w := &s.workers[me]
-	layers := len(s.passes.pieces)
-	stage := w.stage
+	layers := len(s.stages.pieces)
+	stage := w.pass.stage
 	for stage < layers && w.node.Readable(stage) {
 		stage++
 	}
-	if w.stage == 0 && w.late > 0 && stage < layers { // it sleeps after the whole update
+	if w.pass.stage == 0 && w.pass.late > 0 && stage < layers { // it sleeps after the whole update
 		return
 	}
-	forward := w.stage < layers
-	if stage >= layers && s.reads(me) && w.node.Writable(s.passes.layer(stage)) {
+	forward := w.pass.stage < layers
+	if stage >= layers && s.reads(me) && w.node.Writable(s.stages.layer(stage)) {
 		stage++
 	}
-	if stage == w.stage {
+	if stage == w.pass.stage {
 		return
 	}
-	w.stalled = false
+	w.pass.stalled = false
 	if forward {
 		s.waited(w)
 	} else {
 		w.spans.Add(metrics.Push, time.Duration(s.now-w.waitFrom))
 	}
-	w.busy, w.to = true, stage
-	w.epoch++
-	w.from = s.now
-	w.until = max(s.now, w.resume) + w.before(&s.passes, w.to) - w.before(&s.passes, w.stage)
-	s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
+	w.pass.busy, w.pass.to = true, stage
+	w.pass.epoch++
+	w.pass.from = s.now
+	w.pass.until = max(s.now, w.pass.resume) + w.before(&s.stages, w.pass.to) - w.before(&s.stages, w.pass.stage)
+	s.q.after(s.now, w.pass.until-s.now, evComputed, me, w.pass.epoch)
 }
 
 // reads says whether all parameters of the iteration have arrived. The first time it also computes the real gradients: the
 // parameters do not change until the gradients are ready.
-func (s *simulation) reads(me int32) bool {
+func (s *Simulation) reads(me int32) bool {
 	w := &s.workers[me]
-	if w.read || w.node.State() != core.Computing {
-		return w.read
+	if w.pass.read || w.node.State() != core.Computing {
+		return w.pass.read
 	}
-	w.read = true
-	s.started(me, w.iter)
+	w.pass.read = true
+	s.started(me, w.pass.iter)
 	if w.steps.steps != nil {
 		s.computeRound(me)
 		return true
 	}
-	if s.real != nil {
-		s.real.compute(me, w.iter)
+	if s.values != nil {
+		s.values.Compute(me, w.pass.iter)
 	}
 	return true
 }
 
 // computed ends the running stages. After backward of a layer the pieces of the layer are ready.
-func (s *simulation) computed(me int32, epoch int32) {
+func (s *Simulation) computed(me int32, epoch int32) {
 	w := &s.workers[me]
-	if w.dead || !w.busy || epoch != w.epoch {
+	if w.dead || !w.pass.busy || epoch != w.pass.epoch {
 		return
 	}
 	isWhole := w.steps.steps == nil && !w.tasks.isOn // else its stages are not those of one pass
 	if !isWhole {
-		w.timeline.RanTask(w.iter, time.Duration(w.from), time.Duration(s.now))
+		w.timeline.RanTask(w.pass.iter, time.Duration(w.pass.from), time.Duration(s.now))
 	}
 	if w.steps.stepping {
 		s.stepped(me)
@@ -204,32 +204,32 @@ func (s *simulation) computed(me int32, epoch int32) {
 		s.grainDone(me)
 		return
 	}
-	w.busy = false
+	w.pass.busy = false
 	if isWhole {
 		s.ran(w)
 	}
-	w.stage = w.to
-	w.took += s.now - w.from
-	w.spans.Add(metrics.Compute, time.Duration(s.now-w.from))
+	w.pass.stage = w.pass.to
+	w.pass.took += s.now - w.pass.from
+	w.spans.Add(metrics.Compute, time.Duration(s.now-w.pass.from))
 	w.waitFrom = s.now
-	layers := len(s.passes.pieces)
-	if w.stage == layers+1 {
+	layers := len(s.stages.pieces)
+	if w.pass.stage == layers+1 {
 		s.forwarded(me)
 	}
-	if w.stage > layers {
-		if w.stage == 2*layers {
+	if w.pass.stage > layers {
+		if w.pass.stage == 2*layers {
 			s.recorded(me)
 			s.tallied(me)
 		}
-		for _, p := range s.passes.pieces[s.passes.layer(w.stage-1)] {
+		for _, p := range s.stages.pieces[s.stages.layer(w.pass.stage-1)] {
 			if w.tasks.isOn && w.tasks.task.Keep == core.Kept {
 				break // nothing is pushed now
 			}
 			s.stepWorker(me, core.Input{Kind: core.PieceReady, Piece: p})
 		}
 	}
-	if w.stage < 2*layers {
-		w.stalled = true
+	if w.pass.stage < 2*layers {
+		w.pass.stalled = true
 		s.proceed(me)
 		return
 	}
@@ -238,58 +238,57 @@ func (s *simulation) computed(me int32, epoch int32) {
 		return
 	}
 	w.samples += w.pushed()
-	w.pace.Add(time.Duration(w.took))
+	w.pace.Add(time.Duration(w.pass.took))
 	w.blocked = 0
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
 }
 
 // ran tells the timeline of the stages that have run.
-func (s *simulation) ran(w *worker) {
+func (s *Simulation) ran(w *worker) {
 	if w.timeline == nil {
 		return
 	}
-	layers := len(s.passes.pieces)
+	layers := len(s.stages.pieces)
 	end := func(stage int) time.Duration {
-		return time.Duration(max(w.from, w.until-w.before(&s.passes, w.to)+w.before(&s.passes, stage)))
+		return time.Duration(max(w.pass.from, w.pass.until-w.before(&s.stages, w.pass.to)+w.before(&s.stages, stage)))
 	}
-	for stage := w.stage; stage < w.to; stage++ {
+	for stage := w.pass.stage; stage < w.pass.to; stage++ {
 		layer := stage
 		if stage >= layers {
-			layer = s.passes.layer(stage)
+			layer = s.stages.layer(stage)
 		}
-		w.timeline.Ran(w.iter, layer, stage >= layers, end(stage), end(stage+1))
+		w.timeline.Ran(w.pass.iter, layer, stage >= layers, end(stage), end(stage+1))
 	}
-	if w.to == 2*layers {
-		w.timeline.RanAll(w.iter)
+	if w.pass.to == 2*layers {
+		w.timeline.RanAll(w.pass.iter)
 	}
 }
 
 // recorded tells of an iteration whose computing is over.
-func (s *simulation) recorded(me int32) {
+func (s *Simulation) recorded(me int32) {
 	w := &s.workers[me]
 	isExtra := w.tasks.isOn && !w.tasks.isOwn // it belongs to no iteration of the worker, unless its push is a sum
-	start, took := time.Duration(s.now-w.took), time.Duration(w.took)
-	if s.o.Computed != nil && (!isExtra || s.code != nil) {
-		s.o.Computed(int(me), w.iter, start, time.Duration(s.now))
+	start, took := time.Duration(s.now-w.pass.took), time.Duration(w.pass.took)
+	if s.o.Computed != nil && (!isExtra || s.policies.code != nil) {
+		s.o.Computed(int(me), w.pass.iter, start, time.Duration(s.now))
 	}
 	if s.o.Iterations != nil && !isExtra {
-		w.rest = [2]time.Duration{}
-		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.iter, Start: start, Compute: took, Injected: took - time.Duration(w.tasks.own+w.own+w.more), Samples: int(w.pushed())})
+		w.pass.rest = [2]time.Duration{}
+		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.pass.iter, Start: start, Compute: took, Injected: took - time.Duration(w.tasks.own+w.pass.own+w.pass.more), Samples: int(w.pushed())})
 	}
 }
 
 // forwarded gives the node the values that its pushes report. The node needs them when the first piece is ready.
-func (s *simulation) forwarded(me int32) {
+func (s *Simulation) forwarded(me int32) {
 	w := &s.workers[me]
 	head := wire.Header{Samples: w.batch}
 	if w.tasks.isOn {
 		head = w.tasks.sums
-		s.check.tasks.computed(me, head.Samples)
+		s.observer.TaskComputed(me, head.Samples)
 	} else if w.steps.steps != nil {
 		head = s.reported(me)
-	} else if s.real != nil {
-		r := &s.real.replicas[me]
-		head.Loss, head.Correct = r.loss, int64(r.correct)
+	} else if s.values != nil {
+		head.Loss, head.Correct = s.values.Loss(me)
 	}
 	head.Blocked = w.blocked
 	s.stepWorker(me, core.Input{Kind: core.Forwarded, Msg: head})
@@ -316,23 +315,58 @@ func (w *worker) takes(iter int64) (own, injected, late int64) {
 // amounts are the time that the batch of an iteration computes, the part of it that a recorded run spent on pushing, and the slowness of
 // the samples [from, to).
 func (w *worker) amounts(iter, from, to int64) (base, pushing time.Duration, a straggler.Amount) {
-	base, a = w.cost.of(w.batch), w.slow.Part(iter, from, to, w.batch)
+	base, a = w.cost.Of(w.batch), w.slow.Part(iter, from, to, w.batch)
 	if r, ok := w.slow.Recorded(iter); ok {
-		base, pushing, a.Least = w.cost.stretched(r, w.batch), r.Push, 0
+		base, pushing, a.Least = w.cost.Stretched(r, w.batch), r.Push, 0
 	}
 	return base, pushing, a
 }
 
 // pause delays the computing of a worker.
-func (s *simulation) pause(me int32, p Pause) {
+func (s *Simulation) pause(me int32, p Pause) {
 	w := &s.workers[me]
 	if w.dead || w.done {
 		return
 	}
-	w.resume = max(w.resume, s.now) + int64(p.For)
-	if w.busy {
-		w.until += int64(p.For)
-		w.epoch++
-		s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
+	w.pass.resume = max(w.pass.resume, s.now) + int64(p.For)
+	if w.pass.busy {
+		w.pass.until += int64(p.For)
+		w.pass.epoch++
+		s.q.after(s.now, w.pass.until-s.now, evComputed, me, w.pass.epoch)
 	}
+}
+
+// Cost is what an iteration of one worker computes by its batch, C(b) = fixed + perSample·b, in nanoseconds.
+type Cost struct {
+	Fixed, PerSample float64
+}
+
+// CostOf is the configured cost of a worker.
+func CostOf(m *configs.Simulate, worker int) Cost {
+	c := Cost{float64(m.Compute.Fixed), float64(m.Compute.PerSample)}
+	factor, fixed := 1.0, 1.0
+	if len(m.PerWorker) > 0 {
+		factor = m.PerWorker[worker]
+		fixed = factor
+	}
+	if len(m.FixedPerWorker) > 0 {
+		fixed = m.FixedPerWorker[worker]
+	}
+	return Cost{c.Fixed * fixed, c.PerSample * factor}
+}
+
+func (c Cost) Of(batch int64) time.Duration {
+	return time.Duration(c.Fixed + float64(c.PerSample*float64(batch)))
+}
+
+// Stretched is the time of a recorded iteration for another batch. Nothing is known of the batch of an old recording.
+func (c Cost) Stretched(r straggler.Recorded, batch int64) time.Duration {
+	if r.Samples == 0 || int64(r.Samples) == batch {
+		return r.Own
+	}
+	was, is := c.Of(int64(r.Samples)), c.Of(batch)
+	if was == 0 {
+		return r.Own
+	}
+	return time.Duration(float64(r.Own) * float64(is) / float64(was))
 }

@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 
 	"fluentps/configs"
 	"fluentps/ps/shard"
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
 )
 
 // contention is a setting of what the network costs (ps/scheme/R2SP.md): n workers, a model of l equal layers that a
@@ -56,7 +58,7 @@ simulate: {workers: %d, compute: %v, network: {bandwidth: %dB, latency: 0s}, ser
 		t.Fatal(err)
 	}
 	ends := make([][]time.Duration, k.n)
-	if _, err = Run(Options{Config: cfg, Plan: plan, Rows: 1000, Computed: func(w int, _ int64, _, until time.Duration) { ends[w] = append(ends[w], until) }}); err != nil {
+	if _, err = check.Run(sim.Options{Config: cfg, Plan: plan, Rows: 1000, Computed: func(w int, _ int64, _, until time.Duration) { ends[w] = append(ends[w], until) }}); err != nil {
 		t.Fatal(err)
 	}
 	return ends

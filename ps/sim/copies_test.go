@@ -1,14 +1,13 @@
-package sim
+package sim_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"fluentps/comm/wire"
-	"fluentps/ps/core"
 	"fluentps/ps/metrics"
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/simtest"
 	"fluentps/tests/pagetest"
 )
 
@@ -17,13 +16,13 @@ type seen struct {
 	age     float64 // clocks that a copy is behind the server, mean
 	lag     int64   // clocks that a copy is behind the iteration that reads it, largest
 	blocked float64 // share of the workers' time
-	*Result
+	*sim.Result
 }
 
 func lookAt(t *testing.T, scheme string, set ...string) seen {
 	t.Helper()
-	r := setting{workers: 16, servers: 2, scheme: scheme, iterations: 500, bytes: 4 << 20, seed: 1, set: append(append(noisy(50*time.Millisecond, 0.1),
-		"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"), set...)}.run(t)
+	r := run(t, simtest.Setting{Workers: 16, Servers: 2, Scheme: scheme, Iterations: 500, Bytes: 4 << 20, Seed: 1, Set: append(append(simtest.Noisy(50*time.Millisecond, 0.1),
+		"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"), set...)})
 	s := seen{Result: r, blocked: float64(r.Summary.PerRole[metrics.RoleWorker]["blocked"].Avg) / r.Duration.Seconds()}
 	var ages metrics.Hist
 	for i := range r.Ages {
@@ -100,41 +99,5 @@ func TestACacheSavesBytes(t *testing.T) {
 	}
 	if moved != r.Summary.BytesSent || saved == 0 {
 		t.Errorf("%d bytes sent, %d by the counts", r.Summary.BytesSent, moved)
-	}
-}
-
-// Each law of copies is broken on purpose.
-func TestCheckersDetectEachBrokenLawOfCopies(t *testing.T) {
-	for law, spoil := range map[string]func(s *simulation){
-		"the gate: worker":       func(s *simulation) { s.check.shards[0].bound = 0 },
-		"which does not want it": func(s *simulation) { s.check.shards[0].of[0].gone = true },
-		"which has not taken":    func(s *simulation) { s.check.shards[0].of[0].publishing = true },
-		"which has v=7":          func(s *simulation) { s.check.shards[0].of[1].sent = 7 },
-		"that has not landed":    func(s *simulation) { s.check.adopted(0, 0) },
-		"that was not published": func(s *simulation) { s.check.taken(wire.Header{Kind: wire.Taken}) },
-		"core: worker 1":         func(s *simulation) { s.workers[1].node.Step(core.Input{Kind: core.PieceLanded}, nil) },
-	} {
-		o := setting{workers: 2, servers: 1, scheme: "essp, staleness: 2", iterations: 30, set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}"}}.options(t)
-		s, err := newSimulation(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.begin()
-		err = func() (err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					err = s.failure(p.(string))
-				}
-			}()
-			for range 12 { // both workers compute iteration 0
-				s.next()
-			}
-			spoil(s)
-			_, err = s.run()
-			return err
-		}()
-		if err == nil || !strings.Contains(err.Error(), law) {
-			t.Errorf("%s: got %v", law, err)
-		}
 	}
 }

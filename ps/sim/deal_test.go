@@ -1,13 +1,13 @@
-package sim
+package sim_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 	"fluentps/ps/work"
 )
 
@@ -15,10 +15,10 @@ import (
 // .6, .6, .6 and .2 with two samples left, which go to the lower ranks. An epoch is 2.49 times as fast.
 func TestDBSInVirtualTime(t *testing.T) {
 	set := []string{"train.batch_per_worker=null", "train.batch_global=512", "train.stop={epochs: 4}", "simulate.compute={per_sample: 100us}", "simulate.per_worker=[1, 1, 1, 3]"}
-	c := setting{workers: 4, servers: 2, scheme: "bsp", bytes: 8000, iterations: 1}
+	c := simtest.Setting{Workers: 4, Servers: 2, Scheme: "bsp", Bytes: 8000, Iterations: 1}
 	run := func(more ...string) (epochs []time.Duration, assignments []work.Assignment) {
-		c.set = append(slices.Clone(set), more...)
-		o := c.options(t)
+		c.Set = append(slices.Clone(set), more...)
+		o := c.Options(t)
 		o.Rows = 5120
 		o.Dealt = func(a work.Assignment) { assignments = append(assignments, a) }
 		last, took := time.Duration(0), [4]time.Duration{}
@@ -34,7 +34,7 @@ func TestDBSInVirtualTime(t *testing.T) {
 				}
 			}
 		}
-		r, err := Run(o)
+		r, err := check.Run(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,12 +65,12 @@ func TestDBSInVirtualTime(t *testing.T) {
 func TestWorkersDieWhileBatchesAreDealt(t *testing.T) {
 	for _, policy := range []string{"dbs", "r2sp_batch, profile: 3, rounds: 1"} {
 		for seed := range int64(40) {
-			c := setting{workers: 5, servers: 2, scheme: "bsp", bytes: 4000, iterations: 1, seed: uint64(seed), set: []string{"train.batch_per_worker=null", "train.batch_global=43", "train.stop={epochs: 6}",
+			c := simtest.Setting{Workers: 5, Servers: 2, Scheme: "bsp", Bytes: 4000, Iterations: 1, Seed: uint64(seed), Set: []string{"train.batch_per_worker=null", "train.batch_global=43", "train.stop={epochs: 6}",
 				"work={policy: " + policy + ", batch_max: 43}", "simulate.compute={fixed: 1ms, per_sample: 300us}", "simulate.network={bandwidth: 10MB, latency: 2ms}",
 				`faults=[{worker: "*", slow: {kind: exponential, factor: 2}}, {worker: 0, pause: {at: 50ms, for: 40ms}}]`}}
-			o := c.options(t)
+			o := c.Options(t)
 			o.Rows = 97
-			o.Losses = []Loss{{Worker: 1, At: time.Duration(seed) * 3 * time.Millisecond}, {Worker: 3, At: time.Duration(seed*7%40) * 5 * time.Millisecond}}
+			o.Losses = []sim.Loss{{Worker: 1, At: time.Duration(seed) * 3 * time.Millisecond}, {Worker: 3, At: time.Duration(seed*7%40) * 5 * time.Millisecond}}
 			left := 0
 			o.Dealt = func(a work.Assignment) {
 				sum, gone := 0, 0
@@ -84,7 +84,7 @@ func TestWorkersDieWhileBatchesAreDealt(t *testing.T) {
 					t.Errorf("seed %d: dealt %v after %d had left", seed, a.Batches, left)
 				}
 			}
-			if _, err := Run(o); err != nil {
+			if _, err := check.Run(o); err != nil {
 				t.Fatalf("%s, seed %d: %v", policy, seed, err)
 			}
 		}
@@ -92,55 +92,9 @@ func TestWorkersDieWhileBatchesAreDealt(t *testing.T) {
 }
 
 func TestWorkersThatJoinAgainGetNoBatch(t *testing.T) {
-	o := setting{workers: 3, servers: 1, scheme: "bsp", iterations: 30, set: []string{"work.policy=dbs"}}.options(t)
-	o.Losses, o.Joins = []Loss{{Worker: 1, At: time.Millisecond}}, []Join{{Worker: 1, At: time.Second}}
-	if _, err := Run(o); err == nil || err.Error() != "work.policy deals batches to the workers of the start, and no worker can join again; leave --join out, or set work.policy: fixed" {
+	o := simtest.Setting{Workers: 3, Servers: 1, Scheme: "bsp", Iterations: 30, Set: []string{"work.policy=dbs"}}.Options(t)
+	o.Losses, o.Joins = []sim.Loss{{Worker: 1, At: time.Millisecond}}, []sim.Join{{Worker: 1, At: time.Second}}
+	if _, err := check.Run(o); err == nil || err.Error() != "work.policy deals batches to the workers of the start, and no worker can join again; leave --join out, or set work.policy: fixed" {
 		t.Error(err)
-	}
-}
-
-// Where batches come from a record, real gradients in virtual time end with the bits of a real run under bsp; so do fixed shares.
-func TestDealtSameBitsAsARun(t *testing.T) {
-	for name, set := range map[string][]string{
-		"dbs":        {"work={policy: dbs, replay: %s}"},
-		"r2sp_batch": {"work={policy: r2sp_batch, profile: 10, rounds: 1, replay: %s}", "cluster.servers=2"},
-		"shares":     {"work.shares=[3, 1, 2, 2]", "cluster.servers=2"},
-		"rounds":     {"work={policy: dbs, replay: %s}", "baseline=pslite"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), work.RecordName)
-			o := realOptions(t, append(slices.Clone(set[1:]), strings.Replace(set[0], "%s", path, 1))...)
-			workers, rows := o.Config.Simulate.Workers, o.Rows
-			text := work.RecordHeader()
-			for k := range int64(40) {
-				a := work.Assignment{Until: (k + 1) * work.EpochIterations(rows, o.Config.Batch(workers), workers), Batches: make([]int, workers)}
-				if name == "r2sp_batch" {
-					a.Until = 10 * (k + 1)
-				}
-				var m []work.Measured
-				for w := range workers {
-					took := time.Duration(1+(k+int64(w))%3) * time.Millisecond
-					m = append(m, work.Measured{Iterations: 1, Samples: 10, Took: took, Median: took})
-				}
-				text = work.AppendRecord(text, &a, m)
-			}
-			if err := os.WriteFile(path, text, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			var err error
-			if o.Record, err = o.Config.ReadReplay(workers); err != nil {
-				t.Fatal(err)
-			}
-			changes := 0
-			o.Dealt = func(a work.Assignment) {
-				if slices.Max(a.Batches) > slices.Min(a.Batches)+1 {
-					changes++
-				}
-			}
-			got, want := runReal(t, o).Summary, measured(t, o)
-			if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples || name != "shares" && changes < 2 {
-				t.Errorf("simulated %.12s after %d samples and %d unequal plans, the run %.12s after %d", got.ParametersSHA256, got.Samples, changes, want.ParametersSHA256, want.Samples)
-			}
-		})
 	}
 }

@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fluentps/ps/sim/simtest"
 )
 
 // delayedPulls counts the delayed pulls of a cluster with one straggler: worker 0 takes rho times as long as the others.
@@ -20,9 +22,9 @@ func delayedPulls(t *testing.T, workers int, scheme string, rho float64, noise s
 	if share, err := strconv.ParseFloat(noise, 64); err != nil {
 		t.Fatal(err)
 	} else if share > 0 {
-		set = noisy(10*time.Millisecond, share, straggler)
+		set = simtest.Noisy(10*time.Millisecond, share, straggler)
 	}
-	r := setting{workers: workers, servers: 1, seed: 1, iterations: iterations, scheme: scheme, set: set}.run(t)
+	r := run(t, simtest.Setting{Workers: workers, Servers: 1, Seed: 1, Iterations: iterations, Scheme: scheme, Set: set})
 	return float64(r.Delayed)
 }
 
@@ -69,7 +71,7 @@ func ratiosTable(t *testing.T, b *strings.Builder) {
 			}
 			for _, c := range cs {
 				got, want := over(psspOf(s, c, "release: lazy, pause_only_fastest: false")), pulls+1/c-0.5
-				near(t, fmt.Sprintf("s=%d rho=%g c=%g: soft SSP over lazy PSSP, coin for all", s, rho, c), got, want, 0.05)
+				simtest.Near(t, fmt.Sprintf("s=%d rho=%g c=%g: soft SSP over lazy PSSP, coin for all", s, rho, c), got, want, 0.05)
 				fmt.Fprintf(b, " %.1f (%.1f) |", got, want)
 			}
 			fmt.Fprintf(b, " %.0f | %.0f |\n", over(psspOf(s, 0.2, "release: soft")), over(psspOf(s, 0.2, "release: soft, recheck: false")))

@@ -1,10 +1,11 @@
-package sim
+package sim_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"fluentps/ps/sim/simtest"
 	"fluentps/tests/pagetest"
 )
 
@@ -20,9 +21,9 @@ func helped(t *testing.T, workers int, factor float64, link, work string) float6
 	if factor == 0 {
 		faults, speed = `{worker: "*", slow: {kind: two_state, factor: 4, enter: 0.05, leave: 0.2}}`, float64(workers)*(0.8+0.2/4)
 	}
-	r := setting{workers: workers, servers: 1, seed: 1, iterations: iterations, bytes: 100_000, scheme: "bsp", compute: "{fixed: 0s, per_sample: 1ms}", set: []string{
+	r := run(t, simtest.Setting{Workers: workers, Servers: 1, Seed: 1, Iterations: iterations, Bytes: 100_000, Scheme: "bsp", Compute: "{fixed: 0s, per_sample: 1ms}", Set: []string{
 		fmt.Sprintf("train.batch_per_worker=%d", batch), fmt.Sprintf("train.stop={updates: %d}", iterations), "faults=[" + faults + "]", "work={" + work + "}",
-		"simulate.network={latency: 50us, bandwidth: " + link + "}"}}.run(t)
+		"simulate.network={latency: 50us, bandwidth: " + link + "}"}})
 	return r.Duration.Seconds() * 1000 / iterations / (batch * float64(workers) / speed)
 }
 

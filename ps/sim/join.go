@@ -59,7 +59,7 @@ func refuseJoins(o *Options) error {
 }
 
 // rejoin starts a worker anew, but not before its servers know that it died.
-func (s *simulation) rejoin(me int32) {
+func (s *Simulation) rejoin(me int32) {
 	w := &s.workers[me]
 	if !w.dead {
 		s.undone--
@@ -69,40 +69,16 @@ func (s *simulation) rejoin(me int32) {
 		s.q.after(s.now, noticed-s.now, evJoin, me, 0)
 		return
 	}
-	node := s.build().Joining(int(me), int64(w.life)+1, w.node.Clock())
+	node := s.Build().Joining(int(me), int64(w.life)+1, w.node.Clock())
 	node.LeadMax, node.Started, node.WaitedLast, node.Cached = w.node.LeadMax, w.node.Started, w.node.WaitedLast, w.node.Cached
 	w.node, w.dead = node, false
 	w.life++
 	w.fresh = true
 	s.leaveSteps(me)
 	w.waitFrom, w.lastHead = s.now, s.now
-	s.joined++
-	if s.real != nil {
-		s.real.replicas[me].flying, s.real.replicas[me].unsent = 0, nil
-		clear(s.real.replicas[me].residual) // lost with the earlier life
-		clear(s.real.replicas[me].memory)
+	s.counts.joined++
+	if s.values != nil {
+		s.values.Rejoined(me)
 	}
 	s.stepWorker(me, core.Input{Kind: core.Begin})
-}
-
-// joined records that a server learns that a worker has rejoined. The server treats that as a pull of all its shards.
-func (c *checker) joined(shards []int32, w int32, iter int64, clockOf func(shard int32, iter int64) int64) {
-	for _, id := range shards {
-		clock := clockOf(id, iter)
-		s := &c.shards[id]
-		k := &s.of[w]
-		k.reached = max(k.reached, clock)
-		v := s.v()
-		if s.low == math.MaxInt64 && !s.agrees { // there was no worker: v is the end of all pushes
-			v = s.closed
-			for i := range s.of {
-				v = max(v, min(s.of[i].reached, s.until))
-			}
-		}
-		k.publishing, k.published = false, false
-		s.forgotten(w)
-		k.gone, k.clock, k.openPull = false, max(v, k.reached), k.reached
-		s.lowest()
-		s.changes()
-	}
 }

@@ -1,25 +1,29 @@
-package sim
+package sim_test
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 )
 
 // A worker that is absent in the middle of a run computes before and after that, and the others wait for it only while it is
 // present.
 func TestAWorkerThatRejoinsComputesAgain(t *testing.T) {
-	o := setting{workers: 3, servers: 2, scheme: "bsp", iterations: 100,
-		set: []string{"faults=[{worker: 2, slow: {factor: 3}}]", "simulate.network.latency=1ms"}}.options(t)
-	o.Losses = []Loss{{Worker: 2, At: 500 * time.Millisecond}}
-	o.Joins = []Join{{Worker: 2, At: time.Second}}
+	o := simtest.Setting{Workers: 3, Servers: 2, Scheme: "bsp", Iterations: 100,
+		Set: []string{"faults=[{worker: 2, slow: {factor: 3}}]", "simulate.network.latency=1ms"}}.Options(t)
+	o.Losses = []sim.Loss{{Worker: 2, At: 500 * time.Millisecond}}
+	o.Joins = []sim.Join{{Worker: 2, At: time.Second}}
 	var starts []time.Duration
 	o.Computed = func(worker int, _ int64, from, _ time.Duration) {
 		if worker == 2 {
 			starts = append(starts, from)
 		}
 	}
-	r, err := Run(o)
+	r, err := check.Run(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,14 +53,14 @@ func TestAWorkerThatRejoinsComputesAgain(t *testing.T) {
 // messages of the old life, over a network that is slow enough for that.
 func TestNothingOfAnEarlierLifeArrives(t *testing.T) {
 	for ms := range 60 {
-		o := setting{workers: 3, servers: 2, scheme: "ssp, staleness: 1", iterations: 20, bytes: 4000,
-			set: []string{"simulate.network={bandwidth: 1MB, latency: 5ms}", "simulate.server={fold: 1MB, commit: 1MB}"}}.options(t)
+		o := simtest.Setting{Workers: 3, Servers: 2, Scheme: "ssp, staleness: 1", Iterations: 20, Bytes: 4000,
+			Set: []string{"simulate.network={bandwidth: 1MB, latency: 5ms}", "simulate.server={fold: 1MB, commit: 1MB}"}}.Options(t)
 		for k := range 3 {
 			at := time.Duration(ms+40*k) * time.Millisecond
-			o.Losses = append(o.Losses, Loss{Worker: 1, At: at})
-			o.Joins = append(o.Joins, Join{Worker: 1, At: at})
+			o.Losses = append(o.Losses, sim.Loss{Worker: 1, At: at})
+			o.Joins = append(o.Joins, sim.Join{Worker: 1, At: at})
 		}
-		r, err := Run(o)
+		r, err := check.Run(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,10 +73,10 @@ func TestNothingOfAnEarlierLifeArrives(t *testing.T) {
 // The run waits for a worker that will rejoin, even if all are dead.
 func TestARunContinuesWhenTheLastWorkerRejoins(t *testing.T) {
 	// softsync has pending pushes both times that the worker leaves.
-	o := setting{workers: 1, servers: 2, scheme: "softsync, q: 4", iterations: 10, set: []string{"train.stop={time: 1095ms}"}}.options(t)
-	o.Losses = []Loss{{Worker: 0, At: 35 * time.Millisecond}}
-	o.Joins = []Join{{Worker: 0, At: time.Second}}
-	r, err := Run(o)
+	o := simtest.Setting{Workers: 1, Servers: 2, Scheme: "softsync, q: 4", Iterations: 10, Set: []string{"train.stop={time: 1095ms}"}}.Options(t)
+	o.Losses = []sim.Loss{{Worker: 0, At: 35 * time.Millisecond}}
+	o.Joins = []sim.Join{{Worker: 0, At: time.Second}}
+	r, err := check.Run(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,24 +84,24 @@ func TestARunContinuesWhenTheLastWorkerRejoins(t *testing.T) {
 		t.Errorf("%d samples in %v, want the 3 before and the 10 after", r.Summary.Samples, r.Duration)
 	}
 	o.Joins[0].At = 35 * time.Millisecond // before the servers know of its death
-	if r, err = Run(o); err != nil || r.Summary.Samples != 109 || r.Joined != 1 {
+	if r, err = check.Run(o); err != nil || r.Summary.Samples != 109 || r.Joined != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
 func TestJoinsThatCannotBeAreRefused(t *testing.T) {
 	for _, c := range []struct {
-		join Join
+		join sim.Join
 		want string
 	}{
-		{Join{Worker: 2, At: time.Second}, "join of worker 2 at 1s, but the workers are 0 to 1"},
-		{Join{Worker: 0, At: time.Second}, "join of worker 0 at 1s, but this worker is not lost before; let it die first"},
-		{Join{Worker: 1, At: time.Millisecond}, "this worker is not lost before"},
+		{sim.Join{Worker: 2, At: time.Second}, "join of worker 2 at 1s, but the workers are 0 to 1"},
+		{sim.Join{Worker: 0, At: time.Second}, "join of worker 0 at 1s, but this worker is not lost before; let it die first"},
+		{sim.Join{Worker: 1, At: time.Millisecond}, "this worker is not lost before"},
 	} {
-		o := setting{workers: 2, servers: 1, scheme: "asp", iterations: 3}.options(t)
-		o.Losses = []Loss{{Worker: 1, At: 5 * time.Millisecond}}
-		o.Joins = []Join{c.join}
-		if _, err := Run(o); err == nil || !strings.Contains(err.Error(), c.want) {
+		o := simtest.Setting{Workers: 2, Servers: 1, Scheme: "asp", Iterations: 3}.Options(t)
+		o.Losses = []sim.Loss{{Worker: 1, At: 5 * time.Millisecond}}
+		o.Joins = []sim.Join{c.join}
+		if _, err := check.Run(o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.join, err, c.want)
 		}
 	}

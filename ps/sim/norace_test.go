@@ -1,5 +1,5 @@
 //go:build !race
 
-package sim
+package sim_test
 
 const underRace = false

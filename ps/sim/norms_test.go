@@ -1,15 +1,17 @@
-package sim
+package sim_test
 
 import (
 	"strings"
 	"testing"
+
+	"fluentps/ps/sim/simtest"
 )
 
 // The modelled norms change decisions. They are part of the cost model only for schemes that use norms.
 func TestModelledNorms(t *testing.T) {
 	delayed := func(scheme, norm string) (int64, bool) {
-		r := setting{workers: 4, servers: 1, scheme: scheme, iterations: 200, bytes: 400, set: []string{
-			"faults=[{worker: 3, slow: {factor: 4}}]", "simulate.push_norm=" + norm}}.run(t)
+		r := run(t, simtest.Setting{Workers: 4, Servers: 1, Scheme: scheme, Iterations: 200, Bytes: 400, Set: []string{
+			"faults=[{worker: 3, slow: {factor: 4}}]", "simulate.push_norm=" + norm}})
 		return r.Delayed, strings.Contains(strings.Join(r.Summary.CostModel, "\n"), "norms    each element of a pushed mean is "+norm+", each parameter 1")
 	}
 	for _, c := range []struct {
@@ -40,7 +42,7 @@ func TestModelledNorms(t *testing.T) {
 // One straggler at 4 times the compute time, and a bound of 0: a fast worker may push once while the straggler computes, and its
 // next push waits for that of the straggler. So all others are about twice as fast as the straggler.
 func TestVAPWithoutRoomGoesAtTheStragglersPace(t *testing.T) {
-	r := setting{workers: 8, servers: 1, scheme: "vap, v0: 0", iterations: 1000, set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}}.run(t)
+	r := run(t, simtest.Setting{Workers: 8, Servers: 1, Scheme: "vap, v0: 0", Iterations: 1000, Set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}})
 	perS := float64(r.Summary.Samples) / r.Duration.Seconds()
-	near(t, "pushes per second", perS, (7*2+1)/0.04, 0.03)
+	simtest.Near(t, "pushes per second", perS, (7*2+1)/0.04, 0.03)
 }

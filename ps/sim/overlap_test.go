@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/layout"
 	"fluentps/ps/shard"
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
 	"fluentps/ps/workload"
 )
 
@@ -40,7 +42,7 @@ simulate: {workers: 1, compute: %s, network: {bandwidth: %dB, latency: 0s}, serv
 		t.Fatal(err)
 	}
 	var ends []time.Duration
-	r, err := Run(Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 64, Computed: func(_ int, _ int64, _, until time.Duration) { ends = append(ends, until) }})
+	r, err := check.Run(sim.Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 64, Computed: func(_ int, _ int64, _, until time.Duration) { ends = append(ends, until) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ simulate: {workers: 1, compute: %s, network: {bandwidth: %dB, latency: 0s}, serv
 // Priority must be within 8% of that, with P3's slices and with a shard for each layer. Without overlap, communication follows
 // computing, so a step takes twice as long as either.
 func TestTheBestOrderOfSending(t *testing.T) {
-	link := func(bytes int64) time.Duration { return time.Duration(nanoseconds(bytes, sixteenLink)) }
+	link := func(bytes int64) time.Duration { return time.Duration(sim.Nanoseconds(bytes, sixteenLink)) }
 	const layer = sixteenBytes / 16
 	for _, c := range []struct {
 		slicing string
@@ -103,7 +105,7 @@ func TestPiecesOfAShardComeNearSlices(t *testing.T) {
 	compute := sixteen(t, time.Nanosecond, "send={order: priority}")
 	slices := sixteen(t, compute, "send={order: priority}")
 	pieces := sixteen(t, compute, "send={order: priority}", "shards.slice=layer")
-	best := compute + time.Duration(nanoseconds(sixteenBytes/8, sixteenLink))
+	best := compute + time.Duration(sim.Nanoseconds(sixteenBytes/8, sixteenLink))
 	t.Logf("slices %v, pieces of shards %v, %.3f of the best schedule's", slices, pieces, ratio(pieces, best))
 	if pieces <= slices || pieces < best || pieces > best*108/100 {
 		t.Errorf("slices take %v, pieces of one shard %v, their best schedule %v", slices, pieces, best)
@@ -129,11 +131,11 @@ simulate: {workers: 4, network: {bandwidth: 23500000B}, server: {fold: 0B, commi
 		for l := range 16 {
 			params = append(params, workload.Param{Name: fmt.Sprintf("layer%d.weight", l+1), Layer: l, Shape: []int{32768}})
 		}
-		plan, err := layout.Plan(cfg, params, 1, Link(cfg))
+		plan, err := layout.Plan(cfg, params, 1, sim.Link(cfg))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Run(Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 64})
+		r, err := check.Run(sim.Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 64})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/simtest"
 )
 
 // partialRun is one iteration of partial gradients. The delay of a worker is the same for all of its tasks.
@@ -31,7 +33,7 @@ func (p *partialRun) closes(t *rapid.T, tb testing.TB, batching int) (at time.Du
 	set := []string{"train.stop={updates: 1}", "train.batch_per_worker=4",
 		fmt.Sprintf("work={policy: partial, micro: 4, load: %d, required: %d, order: %s, batching: %d}", p.load, p.required, p.order, batching),
 		fmt.Sprintf(`faults=[{worker: "*", slow: {%s}}]`, p.slow)}
-	o := setting{workers: p.workers, servers: 1, scheme: fmt.Sprintf("drop, required: %d", p.required), iterations: 1, seed: p.seed, set: set}.options(tb)
+	o := simtest.Setting{Workers: p.workers, Servers: 1, Scheme: fmt.Sprintf("drop, required: %d", p.required), Iterations: 1, Seed: p.seed, Set: set}.Options(tb)
 	o.Decided = func(ev scheme.Event, decisions []scheme.Decision) {
 		for _, d := range decisions {
 			if d.Kind == scheme.Commit {
@@ -39,16 +41,15 @@ func (p *partialRun) closes(t *rapid.T, tb testing.TB, batching int) (at time.Du
 			}
 		}
 	}
-	s, err := newSimulation(o)
+	s, err := sim.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range s.workers {
-		own, injected, late := s.workers[i].takesGrain(0, 0, 4, true)
+	for i := range s.Workers() {
+		own, injected, late := s.TakesGrain(i, 0, 0, 4, true)
 		tasks = append(tasks, time.Duration(own+injected+late))
 	}
-	s.begin()
-	if _, err := s.run(); err != nil {
+	if _, err := s.Run(); err != nil {
 		t.Fatal(err)
 	}
 	return at, tasks

@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"fmt"
@@ -6,15 +6,18 @@ import (
 	"time"
 
 	"fluentps/ps/shard"
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 )
 
 // psspShards runs 8 workers, one of them 4 times slower, with so many shards on one server. The network costs nothing, so all shards
 // get a request at the same time.
-func psspShards(t *testing.T, shards int, keys string) *Result {
+func psspShards(t *testing.T, shards int, keys string) *sim.Result {
 	t.Helper()
-	c := setting{workers: 8, servers: 1, seed: 1, iterations: 600, scheme: "pssp, staleness: 3, probability: 0.1, pause_only_fastest: false" + keys,
-		set: append(noisy(10*time.Millisecond, 0.1, "{worker: 0, slow: {factor: 4}}"), "shards.slice=layer")}
-	o := c.options(t)
+	c := simtest.Setting{Workers: 8, Servers: 1, Seed: 1, Iterations: 600, Scheme: "pssp, staleness: 3, probability: 0.1, pause_only_fastest: false" + keys,
+		Set: append(simtest.Noisy(10*time.Millisecond, 0.1, "{worker: 0, slow: {factor: 4}}"), "shards.slice=layer")}
+	o := c.Options(t)
 	var params []shard.Param
 	for k := range shards {
 		params = append(params, shard.Param{Name: fmt.Sprintf("l%d.weight", k), Layer: k, N: 4})
@@ -24,7 +27,7 @@ func psspShards(t *testing.T, shards int, keys string) *Result {
 		t.Fatal(err)
 	}
 	o.Plan = plan
-	r, err := Run(o)
+	r, err := check.Run(o)
 	if err != nil {
 		t.Fatal(err)
 	}

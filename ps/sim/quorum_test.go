@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"fmt"
@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"fluentps/ps/scheme"
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 )
 
 // quorumWatch counts, from the events of schemes alone, whose pushes each version of a quorum is made of.
@@ -140,10 +143,10 @@ func (q *quorumWatch) begins(s *quorumShard, ev scheme.Event) {
 // more, however often the slowest worker, which is never held, pushes meanwhile.
 func TestQuorumVersionsAreOfKWorkers(t *testing.T) {
 	q := newQuorumWatch(5, 4)
-	o := setting{workers: 5, servers: 1, seed: 1, iterations: 250, scheme: "quorum, required: 4, grace_max: 0",
-		set: []string{`faults=[{worker: "*", slow: {kind: two_state, factor: 8}}]`}}.options(t)
+	o := simtest.Setting{Workers: 5, Servers: 1, Seed: 1, Iterations: 250, Scheme: "quorum, required: 4, grace_max: 0",
+		Set: []string{`faults=[{worker: "*", slow: {kind: two_state, factor: 8}}]`}}.Options(t)
 	o.Decided = q.see
-	if _, err := Run(o); err != nil {
+	if _, err := check.Run(o); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d of %d versions are of fewer than 4 workers", q.fewer, q.versions)
@@ -158,12 +161,12 @@ func TestQuorumVersionsAreOfKWorkers(t *testing.T) {
 func TestQuorumHasItsWorkers(t *testing.T) {
 	first, n := 0, 300
 	if os.Getenv("FLUENTPS_SIM_SEEDS") != "" {
-		first, n = seedsFrom(t)
+		first, n = simtest.SeedsFrom(t)
 	}
 	versions, fewer, said, lost, joined := 0, 0, 0, 0, 0
 	for seed := first; seed < first+n; seed++ {
 		q, o := quorumRun(t, uint64(seed))
-		r, err := Run(o)
+		r, err := check.Run(o)
 		if err == nil {
 			err = q.problem
 		}
@@ -179,19 +182,19 @@ func TestQuorumHasItsWorkers(t *testing.T) {
 }
 
 // quorumRun draws a run.
-func quorumRun(t *testing.T, seed uint64) (*quorumWatch, Options) {
+func quorumRun(t *testing.T, seed uint64) (*quorumWatch, sim.Options) {
 	r := rand.New(rand.NewPCG(seed, 38))
 	workers, servers := 3+r.IntN(5), 1+r.IntN(3)
 	required := 1 + r.IntN(workers)
 	rule := fmt.Sprintf("quorum, required: %d, mad: %g, grace_max: %g", required, []float64{0, 3}[r.IntN(2)], []float64{0, 0, 0.5, 2}[r.IntN(4)])
-	c := setting{workers: workers, servers: servers, seed: seed, iterations: 60, scheme: rule}
-	c.set = []string{fmt.Sprintf("simulate.network.latency=%dus", []int{0, 50, 2000}[r.IntN(3)])}
+	c := simtest.Setting{Workers: workers, Servers: servers, Seed: seed, Iterations: 60, Scheme: rule}
+	c.Set = []string{fmt.Sprintf("simulate.network.latency=%dus", []int{0, 50, 2000}[r.IntN(3)])}
 	var untils []int64
 	between := false
 	if r.IntN(2) == 0 { // changes of scheme
 		at, second := int64(5+r.IntN(20)), []string{rule, "bsp", "asp", "ssp, staleness: 2"}[r.IntN(4)]
 		untils, between = []int64{at, at + 7}, second != rule
-		c.set = append(c.set, fmt.Sprintf(`sync=[{match: "*", schemes: [{scheme: %s, until: %d}, {scheme: %s, until: %d}, {scheme: %s}]}]`,
+		c.Set = append(c.Set, fmt.Sprintf(`sync=[{match: "*", schemes: [{scheme: %s, until: %d}, {scheme: %s, until: %d}, {scheme: %s}]}]`,
 			rule, at, second, at+7, rule))
 	}
 	var faults []string
@@ -200,17 +203,17 @@ func quorumRun(t *testing.T, seed uint64) (*quorumWatch, Options) {
 		faults = append(faults, fmt.Sprintf("{worker: %d, slow: {factor: %d, from: %d, until: %d}}", r.IntN(workers), 2+r.IntN(20), from, from+1+r.IntN(10)))
 	}
 	faults = append(faults, `{worker: "*", slow: {`+[]string{"kind: two_state, factor: 8", "kind: exponential, factor: 2", "kind: normal, factor: 1.5, spread: 0.3"}[r.IntN(3)]+"}}")
-	c.set = append(c.set, "faults=["+strings.Join(faults, ", ")+"]")
-	c.bytes = 4 * int64(servers) * int64(1+r.IntN(3))
-	c.set = append(c.set, fmt.Sprintf("shards={parts: %d}", 1+r.IntN(2)))
-	o := c.options(t)
+	c.Set = append(c.Set, "faults=["+strings.Join(faults, ", ")+"]")
+	c.Bytes = 4 * int64(servers) * int64(1+r.IntN(3))
+	c.Set = append(c.Set, fmt.Sprintf("shards={parts: %d}", 1+r.IntN(2)))
+	o := c.Options(t)
 	when := func() time.Duration { return time.Duration(r.Int64N(int64(600 * time.Millisecond))) }
 	for range r.IntN(3) / 2 {
-		o.Losses = append(o.Losses, Loss{Worker: r.IntN(workers), At: when()})
+		o.Losses = append(o.Losses, sim.Loss{Worker: r.IntN(workers), At: when()})
 	}
 	for _, l := range o.Losses {
 		if r.IntN(2) == 0 {
-			o.Joins = append(o.Joins, Join{Worker: l.Worker, At: l.At + when()})
+			o.Joins = append(o.Joins, sim.Join{Worker: l.Worker, At: l.At + when()})
 		}
 	}
 	q := newQuorumWatch(workers, required, untils...)

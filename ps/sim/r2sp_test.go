@@ -1,18 +1,21 @@
-package sim
+package sim_test
 
 import (
-	"slices"
 	"testing"
 	"time"
+
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 )
 
 // starts runs a setting and returns when each worker started each iteration.
-func starts(t *testing.T, c setting) (from [][]time.Duration, r *Result) {
+func starts(t *testing.T, c simtest.Setting) (from [][]time.Duration, r *sim.Result) {
 	t.Helper()
-	o := c.options(t)
-	from = make([][]time.Duration, c.workers)
+	o := c.Options(t)
+	from = make([][]time.Duration, c.Workers)
 	o.Computed = func(worker int, _ int64, at, _ time.Duration) { from[worker] = append(from[worker], at) }
-	r, err := Run(o)
+	r, err := check.Run(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,12 +37,12 @@ func TestR2SPContentionModel(t *testing.T) {
 		bsp, rr float64
 	}{{20_000_000, 1.320, 1.040}, {50_000_000, 1.800, 1.100}, {200_000_000, 4.200, 1.600}} {
 		run := func(scheme string) float64 {
-			from, _ := starts(t, setting{workers: 8, servers: 1, scheme: scheme, iterations: 100, bytes: c.bytes, compute: "1s", set: []string{"simulate.network.bandwidth=1GB"}})
+			from, _ := starts(t, simtest.Setting{Workers: 8, Servers: 1, Scheme: scheme, Iterations: 100, Bytes: c.bytes, Compute: "1s", Set: []string{"simulate.network.bandwidth=1GB"}})
 			return roundTime(from)
 		}
-		near(t, "bsp", run("bsp"), c.bsp, 1e-6)
+		simtest.Near(t, "bsp", run("bsp"), c.bsp, 1e-6)
 		for _, keys := range []string{"", ", skip_after: 0", ", profile: 1"} {
-			near(t, "r2sp"+keys, run("r2sp"+keys), c.rr, 1e-6)
+			simtest.Near(t, "r2sp"+keys, run("r2sp"+keys), c.rr, 1e-6)
 		}
 	}
 }
@@ -50,15 +53,15 @@ func TestR2SPContentionModelWithJitter(t *testing.T) {
 	var bsp, rr float64
 	for seed := uint64(1); seed <= 3; seed++ {
 		run := func(scheme string) float64 {
-			from, _ := starts(t, setting{workers: 8, servers: 1, scheme: scheme, iterations: 300, bytes: 50_000_000, compute: "1s", seed: seed,
-				set: append(noisy(time.Second, 0.1), "simulate.network.bandwidth=1GB")})
+			from, _ := starts(t, simtest.Setting{Workers: 8, Servers: 1, Scheme: scheme, Iterations: 300, Bytes: 50_000_000, Compute: "1s", Seed: seed,
+				Set: append(simtest.Noisy(time.Second, 0.1), "simulate.network.bandwidth=1GB")})
 			return roundTime(from)
 		}
 		bsp += run("bsp") / 3
 		rr += run("r2sp") / 3
 	}
 	t.Logf("bsp %.3f, r2sp %.3f: %.0f %% faster", bsp, rr, 100*(bsp/rr-1))
-	near(t, "bsp", bsp, 1.723, 0.03)
+	simtest.Near(t, "bsp", bsp, 1.723, 0.03)
 	if rr < 1.121 || bsp/rr < 1.4 {
 		t.Errorf("r2sp takes %.3f a round, want at least 1.121 and at most a 1.4th of bsp's %.3f", rr, bsp)
 	}
@@ -68,7 +71,7 @@ func TestR2SPContentionModelWithJitter(t *testing.T) {
 // ranks; staleness is N - 1; the same seed gives the same run.
 func TestR2SPSlotsAreEven(t *testing.T) {
 	const workers = 8
-	c := setting{workers: workers, servers: 1, scheme: "r2sp", iterations: 60, bytes: 40_000_000, compute: "1s", set: []string{"simulate.network.bandwidth=1GB"}}
+	c := simtest.Setting{Workers: workers, Servers: 1, Scheme: "r2sp", Iterations: 60, Bytes: 40_000_000, Compute: "1s", Set: []string{"simulate.network.bandwidth=1GB"}}
 	from, r := starts(t, c)
 	const gap = 1080 * time.Millisecond / workers // C + 2x
 	for i := 30; i < 50; i++ {
@@ -90,29 +93,26 @@ func TestR2SPSlotsAreEven(t *testing.T) {
 // Invariant 3 [R]: at most one push is in flight at any time, per server. That holds in the strict order. In the other one, the
 // push of a grant whose turn has passed may still be in flight.
 func TestR2SPOnePushInFlightPerServer(t *testing.T) {
-	o := setting{workers: 6, servers: 2, scheme: "r2sp, skip_after: 0", iterations: 40, bytes: 40_000, seed: 5,
-		set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}", "faults=[" + exponential(0.5) + "]", "shards.max_bytes=4KiB"}}.options(t)
-	s, err := newSimulation(o)
+	o := simtest.Setting{Workers: 6, Servers: 2, Scheme: "r2sp, skip_after: 0", Iterations: 40, Bytes: 40_000, Seed: 5,
+		Set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}", "faults=[" + simtest.Exponential(0.5) + "]", "shards.max_bytes=4KiB"}}.Options(t)
+	o.Observer = check.Observe
+	s, err := sim.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.begin()
 	busy := 0
-	for s.undone > 0 && s.next() {
+	for !s.IsOver() && s.Next() {
 		pushing := map[int32]int32{} // server to worker
-		for i, tr := range s.transfers.all {
-			if tr.reply || slices.Contains(s.transfers.free, int32(i)) {
-				continue
+		for _, tr := range s.Pushes() {
+			if other, ok := pushing[tr.Server]; ok && other != tr.Worker {
+				t.Fatalf("at %v workers %d and %d push to server %d", s.Now(), other, tr.Worker, tr.Server)
 			}
-			if other, ok := pushing[tr.server]; ok && other != tr.worker {
-				t.Fatalf("at %v workers %d and %d push to server %d", time.Duration(s.now), other, tr.worker, tr.server)
-			}
-			pushing[tr.server] = tr.worker
+			pushing[tr.Server] = tr.Worker
 			busy++
 		}
 	}
-	if s.check.broken != "" || busy == 0 {
-		t.Errorf("%s; %d transfers seen", s.check.broken, busy)
+	if s.Broken() != "" || busy == 0 {
+		t.Errorf("%s; %d transfers seen", s.Broken(), busy)
 	}
 }
 
@@ -125,15 +125,15 @@ func TestR2SPOverTwoServers(t *testing.T) {
 		alone float64 // the time with one server and twice the link
 	}{{50_000_000, 1.05}, {200_000_000, 1.2}, {600_000_000, 2.4}} {
 		run := func(servers int, scheme, link string) float64 {
-			from, _ := starts(t, setting{workers: 8, servers: servers, scheme: scheme, iterations: 300, bytes: c.bytes, compute: "1s", set: []string{"simulate.network.bandwidth=" + link}})
+			from, _ := starts(t, simtest.Setting{Workers: 8, Servers: servers, Scheme: scheme, Iterations: 300, Bytes: c.bytes, Compute: "1s", Set: []string{"simulate.network.bandwidth=" + link}})
 			return roundTime(from)
 		}
 		x := float64(c.bytes) / 1e9 / 2 // time to move the share of a server
 		two, one, bsp := run(2, "r2sp", "1GB"), run(1, "r2sp", "2GB"), run(2, "bsp", "1GB")
 		need := max(1+3*x, 8*x)
 		t.Logf("x=%.3f: two servers %.3f, needed %.3f; one of twice the link %.3f; bsp %.3f", x, two, need, one, bsp)
-		near(t, "one server of twice the link", one, c.alone, 1e-6)
-		near(t, "two servers", two, need, 1e-6)
+		simtest.Near(t, "one server of twice the link", one, c.alone, 1e-6)
+		simtest.Near(t, "two servers", two, need, 1e-6)
 		if two > bsp {
 			t.Errorf("%d bytes: %.3f a round, want less than bsp's %.3f", c.bytes, two, bsp)
 		}
@@ -147,9 +147,9 @@ func TestR2SPPassesTheTurnOfAPausedWorker(t *testing.T) {
 		keys string
 		most time.Duration // that another worker waits between two iterations
 	}{{"r2sp, profile: 3", time.Second}, {"r2sp, profile: 3, skip_after: 0", 5 * time.Second}} {
-		o := setting{workers: 4, servers: 2, scheme: c.keys, iterations: 300, bytes: 1_000_000, compute: "100ms",
-			set: []string{"simulate.network={bandwidth: 100MB, latency: 100us}"}}.options(t)
-		o.Pauses = []Pause{{Worker: 2, At: 5 * time.Second, For: 3 * time.Second}}
+		o := simtest.Setting{Workers: 4, Servers: 2, Scheme: c.keys, Iterations: 300, Bytes: 1_000_000, Compute: "100ms",
+			Set: []string{"simulate.network={bandwidth: 100MB, latency: 100us}"}}.Options(t)
+		o.Pauses = []sim.Pause{{Worker: 2, At: 5 * time.Second, For: 3 * time.Second}}
 		var before, longest time.Duration
 		n := make([]int, 4)
 		o.Computed = func(worker int, _ int64, at, _ time.Duration) {
@@ -158,7 +158,7 @@ func TestR2SPPassesTheTurnOfAPausedWorker(t *testing.T) {
 				before = at
 			}
 		}
-		r, err := Run(o)
+		r, err := check.Run(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,10 +174,10 @@ func TestR2SPPassesTheTurnOfAPausedWorker(t *testing.T) {
 func TestR2SPLosesWorkers(t *testing.T) {
 	for at := time.Second; at < 2*time.Second; at += 37 * time.Millisecond {
 		for _, keys := range []string{"r2sp", "r2sp, skip_after: 0"} {
-			o := setting{workers: 4, servers: 2, scheme: keys, iterations: 40, bytes: 10_000_000, compute: "100ms",
-				set: []string{"simulate.network={bandwidth: 1GB, latency: 100us}"}}.options(t)
-			o.Losses = []Loss{{Worker: 0, At: at}, {Worker: 3, At: at + 50*time.Millisecond}}
-			r, err := Run(o)
+			o := simtest.Setting{Workers: 4, Servers: 2, Scheme: keys, Iterations: 40, Bytes: 10_000_000, Compute: "100ms",
+				Set: []string{"simulate.network={bandwidth: 1GB, latency: 100us}"}}.Options(t)
+			o.Losses = []sim.Loss{{Worker: 0, At: at}, {Worker: 3, At: at + 50*time.Millisecond}}
+			r, err := check.Run(o)
 			if err != nil || r.Lost != 2 || r.Summary.Samples < 160 {
 				t.Fatalf("%s, lost at %v: %v", keys, at, err)
 			}
@@ -193,8 +193,8 @@ func TestR2SPLosesWorkers(t *testing.T) {
 // much with several servers as with one.
 func TestR2SPRotationsDoNotStretchEachOther(t *testing.T) {
 	run := func(servers int) float64 {
-		_, r := starts(t, setting{workers: 4, servers: servers, scheme: "r2sp, skip_after: 30", iterations: 3000, bytes: 20_000, compute: "100us",
-			set: []string{"simulate.network={bandwidth: 1250MB, latency: 5us}", `faults=[{worker: "*", slow: {kind: two_state, factor: 100, enter: 0.003, leave: 0.5}}]`}})
+		_, r := starts(t, simtest.Setting{Workers: 4, Servers: servers, Scheme: "r2sp, skip_after: 30", Iterations: 3000, Bytes: 20_000, Compute: "100us",
+			Set: []string{"simulate.network={bandwidth: 1250MB, latency: 5us}", `faults=[{worker: "*", slow: {kind: two_state, factor: 100, enter: 0.003, leave: 0.5}}]`}})
 		return r.Duration.Seconds()
 	}
 	one := run(1)

@@ -1,8 +1,10 @@
-package sim
+package sim_test
 
 import (
 	"testing"
 	"time"
+
+	"fluentps/ps/sim/simtest"
 )
 
 // Workers start together, and the servers know no times. After ten rounds at most, the rotations of several servers follow each
@@ -35,8 +37,8 @@ func TestR2SPSettlesInTenRoundsWithJitter(t *testing.T) {
 			for _, x := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 600 * time.Millisecond} {
 				need := contention{n: n, s: s, c: time.Second, x: x}.needs(false)
 				for seed := uint64(1); seed <= 3; seed++ {
-					from, r := starts(t, setting{workers: n, servers: s, scheme: "r2sp", iterations: 22, bytes: int64(1e9 * x.Seconds()), compute: "1s", seed: seed,
-						set: append(noisy(time.Second, 0.05), "simulate.network.bandwidth=1GB")})
+					from, r := starts(t, simtest.Setting{Workers: n, Servers: s, Scheme: "r2sp", Iterations: 22, Bytes: int64(1e9 * x.Seconds()), Compute: "1s", Seed: seed,
+						Set: append(simtest.Noisy(time.Second, 0.05), "simulate.network.bandwidth=1GB")})
 					took, missed := (from[0][20]-from[0][10]).Seconds()/10, r.Summary.PerShard[0].MissedTurns
 					if took > 1.1*need || missed > 0 {
 						t.Errorf("S=%d N=%d x=%v seed %d: %.3f s a round after the tenth, want %.3f; %d turns missed", s, n, x, seed, took, need, missed)

@@ -11,15 +11,15 @@ import (
 )
 
 // count adds a step to the trace. Every CheckEvery steps it checks the invariants of the node.
-func (s *simulation) count(node int32, in *core.Input, n core.Node) {
+func (s *Simulation) count(node int32, in *core.Input, n core.Node) {
 	switch in.Kind {
 	case core.PieceReady, core.PieceSent, core.PieceLanded, core.Arrived, core.ReplySent:
-		s.steps++
-		if s.o.CheckEvery > 0 && s.steps%s.o.CheckEvery == 0 {
-			s.check.node(n)
+		s.counts.steps++
+		if s.o.CheckEvery > 0 && s.counts.steps%s.o.CheckEvery == 0 {
+			s.observer.Inspect(n)
 		}
 	}
-	h := s.trace
+	h := s.counts.trace
 	h = mix(h, uint64(s.now))
 	h = mix(h, uint64(node)<<32|uint64(in.Kind)<<24|uint64(in.Msg.Kind)<<16|uint64(in.Msg.Flags))
 	h = mix(h, uint64(in.Piece)<<32|uint64(uint32(in.Shard+in.Msg.Shard)))
@@ -32,7 +32,7 @@ func (s *simulation) count(node int32, in *core.Input, n core.Node) {
 		h = mix(h, uint64(e.Kind)<<56|uint64(uint32(e.To))<<24|uint64(uint32(e.Slot)))
 		h = mix(h, uint64(e.Iter+e.Msg.Iter)<<32|uint64(uint32(e.Shard))<<16|uint64(uint32(e.Dst)))
 	}
-	s.trace = h
+	s.counts.trace = h
 }
 
 // mix is one round of FNV-1a over 64 bits at once, with a shift so that high bits reach low ones.
@@ -41,42 +41,33 @@ func mix(h, x uint64) uint64 {
 	return h ^ h>>32
 }
 
-func (s *simulation) result() *Result {
-	r := &Result{Steps: s.steps, Trace: s.trace, Lost: s.lost, Joined: s.joined, Duration: time.Duration(s.ended)}
+func (s *Simulation) result() *Result {
+	r := &Result{Steps: s.counts.steps, Trace: s.counts.trace, Lost: s.counts.lost, Joined: s.counts.joined, Duration: time.Duration(s.ended)}
 	r.Summary = s.summary()
 	for rank, t := range s.timelines {
 		r.Timeline, r.Roles = append(r.Timeline, t), append(r.Roles, s.roles.Name(rank))
 	}
 	for i := range s.tallies {
 		r.Leads = append(r.Leads, s.tallies[i].lead)
-		r.Lags = append(r.Lags, s.tallies[i].lag)
-		r.Ages = append(r.Ages, s.tallies[i].age)
 		r.Stale = append(r.Stale, s.tallies[i].stale)
 		r.Delayed += r.Summary.PerShard[i].DelayedPulls
 	}
-	if s.real != nil {
-		v := s.real.view
-		r.Parameters = v.finish(r.Summary)
-		r.Records, r.LeftOut = v.records, v.leftOut
+	if s.values != nil {
+		s.values.Finish(r)
 	}
 	return r
 }
 
-// iterations are those of the run: accepted pushes of the lead shard / workers.
-func (s *simulation) iterations() int64 {
-	return s.servers[0].node.Shard(0).Accepted / int64(len(s.workers))
-}
-
-func (s *simulation) summary() *metrics.Summary {
+func (s *Simulation) summary() *metrics.Summary {
 	lead := s.servers[0].node.Shard(0)
 	wall := time.Duration(s.ended)
 	sum := &metrics.Summary{
 		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: baselineOf(s.cfg), BaselineKeys: s.cfg.BaselineKeys, CostModel: s.model(), Servers: len(s.servers), Workers: len(s.workers),
-		Iterations: s.iterations(), Updates: lead.Version, Samples: lead.Samples, Seed: s.cfg.Seed,
+		Iterations: s.Iterations(), Updates: lead.Version, Samples: lead.Samples, Seed: s.cfg.Seed,
 		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
-		Work: s.cfg.WorkText(), Local: s.cfg.Local.Text(), Payload: s.cfg.Payload.Summary(), Changes: s.changes, BytesSent: s.check.sent, BytesReceived: s.check.received,
+		Work: s.cfg.WorkText(), Local: s.cfg.Local.Text(), Payload: s.cfg.Payload.Summary(), Changes: s.changes, BytesSent: s.traffic.sent, BytesReceived: s.traffic.received,
 	}
-	if s.lost-s.joined == len(s.workers) {
+	if s.counts.lost-s.counts.joined == len(s.workers) {
 		sum.Finished = "all workers were lost"
 	}
 	for i := range s.plan.Shards {

@@ -26,7 +26,7 @@ func refuseBaseline(o *Options) error {
 	case c.Baseline == configs.BaselineNone:
 	case len(o.Losses)+len(o.Joins) > 0:
 		return fmt.Errorf("baseline %s waits for all workers, so it would never end after a loss: losses and joins are not modelled with it; leave them out, or set baseline: none", c.Baseline)
-	case c.Baseline == configs.BaselineAllreduce && o.Gradients != nil:
+	case c.Baseline == configs.BaselineAllreduce && o.Values != nil:
 		return errors.New("baseline allreduce is modelled without gradients; leave out simulate.gradients, or set baseline: none, whose bsp trains like allreduce within the tolerance of floats")
 	}
 	return nil
@@ -45,13 +45,13 @@ func roundsText(c *configs.Config) string {
 }
 
 // rank0 is the node of the scheduler, which receives the messages of barriers. It is not a server, but shares the host of the first.
-func (s *simulation) rank0() int32 { return int32(len(s.workers) + len(s.servers)) }
+func (s *Simulation) rank0() int32 { return int32(len(s.workers) + len(s.servers)) }
 
 // atBarrier delivers a message to the scheduler, and sends its answers.
-func (s *simulation) atBarrier(m message) {
+func (s *Simulation) atBarrier(m message) {
 	in := core.Input{Kind: core.Arrived, Msg: m.head}
-	s.out = s.scheduler.Step(in, s.out[:0])
-	s.count(s.rank0(), &in, s.scheduler)
+	s.out = s.policies.scheduler.Step(in, s.out[:0])
+	s.count(s.rank0(), &in, s.policies.scheduler)
 	for _, e := range s.out {
 		w := &s.workers[e.To]
 		s.control(e.To, message{e.Msg, w.life}, w.host == 0)
@@ -59,7 +59,7 @@ func (s *simulation) atBarrier(m message) {
 }
 
 // ask sends a pull that has a list of keys.
-func (s *simulation) ask(me int32, e *core.Effect) {
+func (s *Simulation) ask(me int32, e *core.Effect) {
 	w := &s.workers[me]
-	s.move(transfer{asks: true, life: w.life, worker: me, server: e.To, shard: e.Msg.Shard, piece: s.messages.put(message{e.Msg, w.life}), bytes: s.plan.Shards[e.Msg.Shard].PullBytes()})
+	s.move(Transfer{Asks: true, Life: w.life, Worker: me, Server: e.To, Shard: e.Msg.Shard, Piece: s.traffic.messages.put(message{e.Msg, w.life}), Bytes: s.plan.Shards[e.Msg.Shard].PullBytes()})
 }

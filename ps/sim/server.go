@@ -67,12 +67,10 @@ type tally struct {
 	iters      []int64      // per worker: the iteration of that push; nil if workers pull before every iteration
 	stale      metrics.Hist
 	lead       metrics.Hist
-	lag        metrics.Hist // c - clock of the copy, at the start of iteration c
-	age        metrics.Hist // v - clock of the copy
 }
 
 // serve gives a server an event. A busy server handles it later.
-func (s *simulation) serve(ev event) {
+func (s *Simulation) serve(ev event) {
 	if ev.kind == evStop {
 		ev.node = int32(len(s.workers)) // the server of the lead shard
 	}
@@ -98,22 +96,15 @@ func (s *simulation) serve(ev event) {
 }
 
 // handle turns an event into an input of the node.
-func (s *simulation) handle(m *server, ev event) {
+func (s *Simulation) handle(m *server, ev event) {
 	switch ev.kind {
 	case evControl:
-		msg := s.messages.take(ev.arg)
+		msg := s.traffic.messages.take(ev.arg)
 		head := msg.head
-		switch head.Kind {
-		case wire.Push:
-			s.check.offered(head)
-		case wire.Taken:
-			s.check.taken(head)
-		case wire.Left:
-			s.check.leaves(m.node.Me(), m.node.Shards(), head)
-		case wire.Joined:
+		if head.Kind == wire.Joined {
 			m.lives[head.Worker] = msg.life
-			s.check.joined(m.node.Shards(), head.Worker, head.Iter, s.clockOf)
 		}
+		s.observer.ServerHears(m.node.Me(), head)
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: head})
 		if m.done && !m.node.Done() { // all workers had left, and one has rejoined
 			m.done = false
@@ -123,27 +114,27 @@ func (s *simulation) handle(m *server, ev event) {
 		if s.holdAhead(ev.arg) {
 			return
 		}
-		t := s.transfers.take(ev.arg)
-		s.check.landed(t.shard, t.worker)
-		in := core.Input{Kind: core.PieceLanded, Piece: t.piece, Shard: t.shard, Worker: t.worker, Slot: s.tallies[t.shard].slots[t.worker]}
-		if s.real != nil {
-			s.real.pushLanded(ev.arg, &t, in.Slot)
+		t := s.traffic.transfers.take(ev.arg)
+		s.observer.PushLanded(t.Shard, t.Worker)
+		in := core.Input{Kind: core.PieceLanded, Piece: t.Piece, Shard: t.Shard, Worker: t.Worker, Slot: s.tallies[t.Shard].slots[t.Worker]}
+		if s.values != nil {
+			s.values.PushLanded(ev.arg, t, in.Slot)
 		}
 		s.measure(m, &in)
 		s.stepServer(m, ev.node, in)
 	case evSent:
-		t := s.replies.take(ev.arg)
-		if t.apart {
-			s.check.pieceSent(&t)
-			s.stepServer(m, ev.node, core.Input{Kind: core.ReplyPieceSent, Piece: t.piece, Worker: t.worker})
+		t := s.traffic.replies.take(ev.arg)
+		if t.IsPiece {
+			s.observer.ReplyPieceLeft(t.Shard, t.Worker)
+			s.stepServer(m, ev.node, core.Input{Kind: core.ReplyPieceSent, Piece: t.Piece, Worker: t.Worker})
 			return
 		}
-		s.check.replySent(t.shard, t.buf)
-		s.stepServer(m, ev.node, core.Input{Kind: core.ReplySent, Shard: t.shard, Buf: t.buf, Worker: t.worker})
+		s.observer.ReplyLeft(t.Shard, t.Buf)
+		s.stepServer(m, ev.node, core.Input{Kind: core.ReplySent, Shard: t.Shard, Buf: t.Buf, Worker: t.Worker})
 	case evDeath:
-		msg := s.messages.take(ev.arg)
+		msg := s.traffic.messages.take(ev.arg)
 		s.dropAhead(m, msg.head.Worker)
-		s.check.left(m.node.Shards(), msg.head.Worker)
+		s.observer.ServerLoses(m.node.Me(), msg.head.Worker)
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: msg.head})
 	case evAlarm:
 		s.stepServer(m, ev.node, core.Input{Kind: core.Alarm, Shard: ev.arg})
@@ -154,7 +145,7 @@ func (s *simulation) handle(m *server, ev event) {
 
 // stepServer steps a server and applies the effects. Folding and committing take time: later sends of the node and its next input
 // wait for them.
-func (s *simulation) stepServer(m *server, id int32, in core.Input) {
+func (s *Simulation) stepServer(m *server, id int32, in core.Input) {
 	in.At = time.Duration(s.now)
 	s.out = m.node.Step(in, s.out[:0])
 	s.count(id, &in, m.node)
@@ -170,8 +161,9 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 	for i := range s.out {
 		e := &s.out[i]
 		t := &s.tallies[e.Shard]
-		if s.real != nil {
-			s.real.obey(e)
+		s.observer.ServerDid(e)
+		if s.values != nil {
+			s.values.ServerDid(e)
 		}
 		switch e.Kind {
 		case core.Stage:
@@ -180,25 +172,20 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 			hold()
 			work += t.fold
 			if e.From == scheme.SlotPush {
-				s.check.folded(e)
 				m.timeline.FoldAt(e, in.At+time.Duration(work-t.fold), in.At+time.Duration(work))
 				t.seen = append(t.seen, e.Msg.Version)
 			}
 		case core.Merge:
 			hold()
 			work += t.fold
-			s.check.merged(e)
 		case core.Commit:
 			hold()
 			work += t.commit
-			s.check.committed(e)
 			m.timeline.CommitAt(e, in.At+time.Duration(work-t.commit), in.At+time.Duration(work))
 			for _, v := range t.seen {
 				t.stale.Add(e.Iter - 1 - v)
 			}
 			t.seen = t.seen[:0]
-		case core.Close:
-			s.check.closes(e, s.workers)
 		case core.Reply, core.Send, core.SendServer, core.ReplyPiece:
 			o := s.outgoing(e, t)
 			m.timeline.ReplyAt(e, in.At+time.Duration(work), in.At+time.Duration(work))
@@ -226,34 +213,27 @@ func (s *simulation) stepServer(m *server, id int32, in core.Input) {
 }
 
 // outgoing returns the message, or the piece of a reply, that an effect of a server sends.
-func (s *simulation) outgoing(e *core.Effect, t *tally) outgoing {
+func (s *Simulation) outgoing(e *core.Effect, t *tally) outgoing {
 	o := outgoing{to: e.To, src: e.Src, piece: -1, head: e.Msg, server: e.Kind == core.SendServer, apart: e.Apart}
 	switch {
 	case e.Kind == core.ReplyPiece:
 		o.piece = e.Piece
-		s.check.pieceStarted(e)
-	case e.Kind == core.Reply && e.Msg.Kind == wire.Publish:
-		s.check.published(e)
-	case e.Kind == core.Reply:
-		s.check.replied(e)
+	case e.Kind == core.Reply && e.Msg.Kind != wire.Publish:
 		t.lead.Add(e.Msg.Iter - e.Msg.Clock)
-	}
-	if e.Apart {
-		s.check.takenApart(e)
 	}
 	return o
 }
 
 // send sends a message of a server, and after a reply the parameters.
-func (s *simulation) send(m *server, o outgoing) {
+func (s *Simulation) send(m *server, o outgoing) {
 	if o.server {
 		s.control(int32(len(s.workers))+o.to, message{head: o.head}, m.host == s.servers[o.to].host)
 		return
 	}
-	t := transfer{reply: true, published: o.head.Kind == wire.Publish, life: m.lives[o.to], worker: o.to, server: m.node.Me(), buf: o.src}
+	t := Transfer{Reply: true, Published: o.head.Kind == wire.Publish, Life: m.lives[o.to], Worker: o.to, Server: m.node.Me(), Buf: o.src}
 	if o.piece >= 0 {
 		p := &s.plan.Pieces[o.piece]
-		t.apart, t.piece, t.shard, t.bytes = true, p.ID, p.Shard, p.ReplyBytes
+		t.IsPiece, t.Piece, t.Shard, t.Bytes = true, p.ID, p.Shard, p.ReplyBytes
 		s.move(t)
 		return
 	}
@@ -261,7 +241,7 @@ func (s *simulation) send(m *server, o outgoing) {
 	if k := o.head.Kind; !o.apart && (k == wire.Reply || k == wire.Publish) {
 		sh := &s.plan.Shards[o.head.Shard]
 		_, reply := sh.WireBytes()
-		t.shard, t.bytes = sh.ID, reply
+		t.Shard, t.Bytes = sh.ID, reply
 		s.move(t)
 	}
 }

@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"flag"
@@ -11,6 +11,8 @@ import (
 
 	"fluentps/ps/metrics"
 	"fluentps/ps/scheme"
+	"fluentps/ps/sim"
+	"fluentps/ps/sim/simtest"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables in testdata")
@@ -74,9 +76,9 @@ func schemeTable(t *testing.T) string {
 			work = []string{"work.policy=" + e.Work}
 		}
 		for _, seed := range seeds {
-			r := setting{workers: 16, servers: 2, scheme: rules[e.Name], iterations: 500, bytes: 4 << 20, seed: seed, set: slices.Concat(work,
-				noisy(50*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 4}}"),
-				[]string{"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"})}.run(t)
+			r := run(t, simtest.Setting{Workers: 16, Servers: 2, Scheme: rules[e.Name], Iterations: 500, Bytes: 4 << 20, Seed: seed, Set: slices.Concat(work,
+				simtest.Noisy(50*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 4}}"),
+				[]string{"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"})})
 			rows[e.Name].add(r)
 			if len(r.Summary.CostModel) > len(cost) { // some schemes have a longer cost model
 				cost = r.Summary.CostModel
@@ -101,7 +103,7 @@ func schemeTable(t *testing.T) string {
 	return b.String()
 }
 
-func (r *row) add(res *Result) {
+func (r *row) add(res *sim.Result) {
 	s := res.Summary
 	r.steps += float64(s.Iterations) / res.Duration.Seconds()
 	r.blocked += float64(s.PerRole[metrics.RoleWorker]["blocked"].Avg) / res.Duration.Seconds()

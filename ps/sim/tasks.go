@@ -11,7 +11,6 @@ import (
 	"fluentps/ps/build"
 	"fluentps/ps/core"
 	"fluentps/ps/metrics"
-	"fluentps/ps/optim"
 	"fluentps/ps/scheme"
 )
 
@@ -47,9 +46,8 @@ type tasking struct {
 
 // keptTask is a task that was computed and is pushed later.
 type keptTask struct {
-	task  core.Task
-	sums  wire.Header
-	grads []float32 // nil without real gradients
+	task core.Task
+	sums wire.Header
 }
 
 // taken is how many samples of the task were computed.
@@ -64,9 +62,9 @@ func (k *tasking) text() string {
 }
 
 // takeAxes makes the policies of the work axis, if there are any. Each is watched by the checker.
-func (s *simulation) takeAxes() error {
-	s.axes = (&build.Run{Config: s.cfg, Roles: s.roles, Hosts: worldOf(s.cfg), Axes: s.o.Axes}).AxesInUse()
-	if s.axes.Work == nil {
+func (s *Simulation) takeAxes() error {
+	s.policies.axes = (&build.Run{Config: s.cfg, Roles: s.roles, Hosts: worldOf(s.cfg), Axes: s.o.Axes}).AxesInUse()
+	if s.policies.axes.Work == nil {
 		return nil
 	}
 	switch {
@@ -79,21 +77,18 @@ func (s *simulation) takeAxes() error {
 	if err != nil {
 		return fmt.Errorf("work.code: %w", err)
 	}
-	s.code = code
-	policy := s.axes.Work
-	s.axes.Work = func(worker int) core.Work { return s.check.tasks.watch(int32(worker), policy(worker)) }
+	s.policies.code = code
+	policy := s.policies.axes.Work
+	s.policies.axes.Work = func(worker int) core.Work { return &watched{policy(worker), s, int32(worker)} }
 	return nil
 }
 
-// hasTasks says whether policies say which samples the workers compute.
-func (s *simulation) hasTasks() bool { return s.axes.Work != nil }
-
 // refuseScheme fails for a scheme that does not go with pushes that are parts.
-func (s *simulation) refuseScheme(rule int, ss *core.ShardScheme) error {
-	if !s.hasTasks() {
+func (s *Simulation) refuseScheme(rule int, ss *core.ShardScheme) error {
+	if !s.HasTasks() {
 		return nil
 	}
-	if r := &s.cfg.Sync[rule]; ss.Shared || ss.Norms && s.axes.Parts > 1 || s.copyOf(rule).Kind != scheme.Pulled || r.Push == configs.PushDelta {
+	if r := &s.cfg.Sync[rule]; ss.Shared || ss.Norms && s.policies.axes.Parts > 1 || s.CopyOf(rule).Kind != scheme.Pulled || r.Push == configs.PushDelta {
 		return fmt.Errorf("a policy says which samples each worker computes, but scheme %s for %q needs whole pushes; set a scheme without copies, norms and grants that pushes gradients, or work.policy: fixed", r.Scheme, r.Match)
 	}
 	return nil
@@ -112,38 +107,38 @@ func tasksText(parts int, threadsMove bool) string {
 }
 
 // beginTask begins a task that the node has ordered.
-func (s *simulation) beginTask(me int32, t core.Task) {
+func (s *Simulation) beginTask(me int32, t core.Task) {
 	w := &s.workers[me]
 	k := &w.tasks
 	*k = tasking{task: t, kept: k.kept, stretch: k.stretch, threadsSum: k.threadsSum, iter: k.iter, isOn: true, mustCut: true, next: t.From, limit: t.To}
 	if t.To == 0 {
 		k.limit = int32(s.workers[t.Owner].batch)
 	}
-	w.took = 0
+	w.pass.took = 0
 	if k.isOwn = t.Owner == me && t.Iter != k.iter; !k.isOwn {
 		return
 	}
-	k.iter, w.iter, k.kept = t.Iter, t.Iter, k.kept[:0]
+	k.iter, w.pass.iter, k.kept = t.Iter, t.Iter, k.kept[:0]
 	if t.Threads > 0 {
 		k.stretch, k.threadsSum = float64(s.cfg.Device.Threads)/float64(t.Threads), k.threadsSum+int64(t.Threads)
 	}
 	s.started(me, t.Iter)
-	if s.real != nil {
-		s.real.beginRanges(me)
+	if s.values != nil {
+		s.values.BeginTasks(me)
 	}
 }
 
 // cancel shortens the task of a worker. The samples of grains that have begun stay.
-func (s *simulation) cancel(me int32, e *core.Effect) {
+func (s *Simulation) cancel(me int32, e *core.Effect) {
 	k := &s.workers[me].tasks
 	if t := e.Task(); !k.isOn || t.Owner != k.task.Owner || t.Iter != k.task.Iter || t.Part != k.task.Part {
-		s.check.fail("worker %d: samples of task %+v are cancelled while it computes %+v", me, t, k.task)
+		s.Fail("worker %d: samples of task %+v are cancelled while it computes %+v", me, t, k.task)
 	}
 	k.limit = min(k.limit, e.Dst)
 }
 
 // cutGrain begins the next grain of a task.
-func (s *simulation) cutGrain(me int32) {
+func (s *Simulation) cutGrain(me int32) {
 	w := &s.workers[me]
 	k := &w.tasks
 	isFirst := k.mustCut
@@ -160,7 +155,7 @@ func (s *simulation) cutGrain(me int32) {
 	end := min(batch, k.limit)
 	if k.task.Until > 0 && !isFirst && s.now-k.began > int64(k.task.Until) {
 		end = k.next
-		s.check.tasks.endsInTime(me)
+		s.observer.TaskTimedOut(me)
 	}
 	grain := k.task.Grain
 	if grain <= 0 {
@@ -172,28 +167,29 @@ func (s *simulation) cutGrain(me int32) {
 	k.isLast = k.next+k.n >= end
 	own, injected, late := w.takesGrain(k.iter, int64(k.next), int64(k.n), k.isOwn && isFirst)
 	k.sums.Samples += int64(k.n)
-	if s.real != nil {
-		s.real.computeGrain(me, isFirst)
+	if s.values != nil {
+		loss, correct := s.values.ComputeGrain(me, Grain{Task: k.task, From: k.next, N: k.n, IsFirst: isFirst})
+		k.sums.Loss, k.sums.Correct = k.sums.Loss+loss, k.sums.Correct+correct
 	}
 	if k.isLast {
-		w.stage, w.own, w.injected, w.late, w.more = 0, own, injected, late, 0
-		w.stalled, w.read, w.waitFrom = true, true, s.now
+		w.pass.stage, w.pass.own, w.pass.injected, w.pass.late, w.pass.more = 0, own, injected, late, 0
+		w.pass.stalled, w.pass.read, w.waitFrom = true, true, s.now
 		s.proceed(me)
 		return
 	}
 	k.own += own
-	w.busy = true
-	w.epoch++
-	w.from, w.until = s.now, max(s.now, w.resume)+own+injected+late
-	s.q.after(s.now, w.until-s.now, evComputed, me, w.epoch)
+	w.pass.busy = true
+	w.pass.epoch++
+	w.pass.from, w.pass.until = s.now, max(s.now, w.pass.resume)+own+injected+late
+	s.q.after(s.now, w.pass.until-s.now, evComputed, me, w.pass.epoch)
 }
 
 // grainDone ends a grain that is not the last one.
-func (s *simulation) grainDone(me int32) {
+func (s *Simulation) grainDone(me int32) {
 	w := &s.workers[me]
-	w.busy = false
-	w.took += s.now - w.from
-	w.spans.Add(metrics.Compute, time.Duration(s.now-w.from))
+	w.pass.busy = false
+	w.pass.took += s.now - w.pass.from
+	w.spans.Add(metrics.Compute, time.Duration(s.now-w.pass.from))
 	w.waitFrom = s.now
 	w.tasks.next += w.tasks.n
 	s.cutGrain(me)
@@ -215,11 +211,11 @@ func (w *worker) takesGrain(iter, from, n int64, isFirst bool) (own, injected, l
 }
 
 // taskDone ends the task of a worker: all its pieces were handed over.
-func (s *simulation) taskDone(me int32) {
+func (s *Simulation) taskDone(me int32) {
 	w := &s.workers[me]
 	k := &w.tasks
 	w.samples += k.taken()
-	w.pace.Add(time.Duration(w.took))
+	w.pace.Add(time.Duration(w.pass.took))
 	if k.isOwn {
 		w.blocked = 0
 	}
@@ -227,58 +223,46 @@ func (s *simulation) taskDone(me int32) {
 	if k.task.Keep == core.Kept {
 		s.keep(me)
 	}
-	s.check.tasks.doneAt(me, k.task)
+	s.observer.TaskDone(me, k.task)
 	s.stepWorker(me, core.Input{Kind: core.TaskDone})
 }
 
 // keep keeps the gradients of a task; of a code it keeps their sum, with the header of the worker's own batch.
-func (s *simulation) keep(me int32) {
+func (s *Simulation) keep(me int32) {
 	k := &s.workers[me].tasks
-	isMore := s.code != nil && k.task.Owner != me
+	isMore := s.policies.code != nil && k.task.Owner != me
 	if !isMore {
 		k.kept = append(k.kept, keptTask{task: k.task, sums: k.sums})
 	}
-	if s.real == nil {
-		return
+	if s.values != nil {
+		s.values.Keep(me, k.task.Owner, isMore)
 	}
-	grads := s.real.replicas[me].grads
-	kept := &k.kept[len(k.kept)-1]
-	switch {
-	case s.code == nil:
-		kept.grads = slices.Clone(grads)
-		return
-	case !isMore:
-		kept.grads = make([]float32, len(grads))
-	}
-	of, factors := s.code.Row(int(me))
-	optim.AddDelta(kept.grads, grads, factors[slices.Index(of, k.task.Owner)])
 }
 
 // pushKept pushes the gradients of a task that was computed before. That takes no time.
-func (s *simulation) pushKept(me int32) {
+func (s *Simulation) pushKept(me int32) {
 	w := &s.workers[me]
 	k := &w.tasks
 	i := slices.IndexFunc(k.kept, func(t keptTask) bool { return t.task.Owner == k.task.Owner && t.task.Iter == k.task.Iter })
 	if i < 0 {
-		s.check.fail("exactly once: worker %d pushes %+v, which it has not kept", me, k.task)
+		s.Fail("exactly once: worker %d pushes %+v, which it has not kept", me, k.task)
 		return
 	}
 	k.isLast, k.n, k.sums = true, 0, k.kept[i].sums
-	if s.real != nil {
-		copy(s.real.replicas[me].grads, k.kept[i].grads)
+	if s.values != nil {
+		s.values.Restore(me, i)
 	}
-	w.stage, w.own, w.injected, w.late, w.more = 0, 0, 0, 0, 0
-	w.stalled, w.read, w.waitFrom = true, true, s.now
+	w.pass.stage, w.pass.own, w.pass.injected, w.pass.late, w.pass.more = 0, 0, 0, 0, 0
+	w.pass.stalled, w.pass.read, w.waitFrom = true, true, s.now
 	s.proceed(me)
 }
 
 // loseTasks tells the other workers of a loss.
-func (s *simulation) loseTasks(me int32) {
-	if !s.hasTasks() {
+func (s *Simulation) loseTasks(me int32) {
+	if !s.HasTasks() {
 		return
 	}
 	s.workers[me].tasks.isOn = false
-	s.check.tasks.lost(me)
 	for to := range s.workers {
 		if int32(to) != me {
 			s.q.after(s.now, s.latency, evPeerLost, int32(to), me)
@@ -287,7 +271,7 @@ func (s *simulation) loseTasks(me int32) {
 }
 
 // peerLost tells a worker that another one was lost.
-func (s *simulation) peerLost(me, lost int32) {
+func (s *Simulation) peerLost(me, lost int32) {
 	if !s.workers[me].dead {
 		s.stepWorker(me, core.Input{Kind: core.Arrived, Msg: wire.Header{Kind: wire.Peer, Flags: wire.Gone, Worker: lost}})
 	}

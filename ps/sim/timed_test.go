@@ -1,18 +1,21 @@
-package sim
+package sim_test
 
 import (
 	"math"
 	"testing"
 	"time"
+
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 )
 
 // Steps take the sum of the draws that an iteration without steps takes, so a policy that leaves nothing out takes as long as none. With a tau the samples are those that begin
 // in time, and the run is shorter; a tau that the workers choose makes samples faster.
 func TestSlownessOfStepsIsThatOfIterations(t *testing.T) {
 	run := func(work string, updates string) (time.Duration, int64) {
-		o := setting{workers: 8, servers: 1, scheme: "bsp", iterations: 1000, set: []string{"train.batch_per_worker=16", "train.stop={updates: " + updates + "}",
-			"faults=[{worker: '*', slow: {kind: lognormal, sleep: 16ms, spread: 1, draws: 16}}, {worker: 2, slow: {kind: exponential, factor: 2, draws: 4}}]", "work=" + work}}.options(t)
-		r, err := Run(o)
+		o := simtest.Setting{Workers: 8, Servers: 1, Scheme: "bsp", Iterations: 1000, Set: []string{"train.batch_per_worker=16", "train.stop={updates: " + updates + "}",
+			"faults=[{worker: '*', slow: {kind: lognormal, sleep: 16ms, spread: 1, draws: 16}}, {worker: 2, slow: {kind: exponential, factor: 2, draws: 4}}]", "work=" + work}}.Options(t)
+		r, err := check.Run(o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,29 +1,31 @@
-package sim
+package sim_test
 
 import (
 	"testing"
 	"time"
 
 	"fluentps/ps/metrics"
+	"fluentps/ps/sim/check"
+	"fluentps/ps/sim/simtest"
 )
 
 // The rows of iterations are what Computed tells, with the slowness apart, and their times fill the run of a worker.
 func TestIterationsOfASimulatedRun(t *testing.T) {
 	for _, baseline := range []string{"none", "allreduce"} {
-		o := setting{workers: 3, servers: 1, scheme: "bsp", iterations: 20, bytes: 40_000, set: []string{"baseline=" + baseline,
-			"simulate.network={bandwidth: 10MB, latency: 1ms}", `faults=[{worker: 1, slow: {sleep: 5ms, until: 10}}, {worker: 2, slow: {kind: fluentps, sleep: 3ms, spread: 0.1}}, {worker: 2, pause: {at: 105ms, for: 50ms}}]`}}.options(t)
+		o := simtest.Setting{Workers: 3, Servers: 1, Scheme: "bsp", Iterations: 20, Bytes: 40_000, Set: []string{"baseline=" + baseline,
+			"simulate.network={bandwidth: 10MB, latency: 1ms}", `faults=[{worker: 1, slow: {sleep: 5ms, until: 10}}, {worker: 2, slow: {kind: fluentps, sleep: 3ms, spread: 0.1}}, {worker: 2, pause: {at: 105ms, for: 50ms}}]`}}.Options(t)
 		o.Iterations = make([]metrics.Recorder, 3)
 		for w := range o.Iterations {
 			o.Iterations[w].Max = 100
 		}
 		computed := 0
 		o.Computed = func(int, int64, time.Duration, time.Duration) { computed++ }
-		r, err := Run(o)
+		r, err := check.Run(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rows := 0
-		for w, all := range readIterations(t, o.Iterations) {
+		for w, all := range simtest.ReadIterations(t, o.Iterations) {
 			rows += len(all)
 			paused, slept, next := 0, 0, all[0].Start
 			for _, it := range all {

@@ -18,7 +18,7 @@ type worker struct {
 	host  int
 	slow  straggler.Worker
 
-	cost    cost // of computing, without slowness
+	cost    Cost // of computing, without slowness
 	batch   int64
 	samples int64
 	dead    bool
@@ -27,7 +27,7 @@ type worker struct {
 	fresh   bool   // it has rejoined and not begun an iteration since
 	done    bool
 
-	computing
+	pass     pass // of its iteration
 	dealt    dealt
 	steps    ownSteps
 	tasks    tasking
@@ -40,7 +40,7 @@ type worker struct {
 }
 
 // stepWorker steps a worker that is alive, and applies the effects.
-func (s *simulation) stepWorker(me int32, in core.Input) {
+func (s *Simulation) stepWorker(me int32, in core.Input) {
 	w := &s.workers[me]
 	in.At = time.Duration(s.now)
 	s.out = w.node.Step(in, s.out[:0])
@@ -48,13 +48,9 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 	w.timeline.Stepped(&in, s.out, in.At)
 	for i := range s.out {
 		e := &s.out[i]
+		s.observer.WorkerDid(me, e)
 		switch e.Kind {
 		case core.Send:
-			if e.Msg.Kind == wire.Pull {
-				s.check.asked(e.Msg)
-			} else if e.Msg.Kind == wire.Push {
-				s.check.partSent(e.Msg)
-			}
 			if e.Msg.Kind == wire.Pull && s.plan.Shards[e.Msg.Shard].PullBytes() > 0 {
 				s.ask(me, e)
 				continue
@@ -64,21 +60,10 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 		case core.SendBarrier:
 			s.control(s.rank0(), message{e.Msg, w.life}, w.host == 0)
 		case core.SendPiece:
-			p := &s.plan.Pieces[e.Piece]
-			bytes := p.PushBytes
-			if s.real != nil {
-				bytes = s.real.encode(me, p, e.Iter)
-			}
-			i := s.move(transfer{life: w.life, worker: me, server: e.To, shard: e.Shard, piece: e.Piece, iter: e.Iter, bytes: bytes})
-			if s.real != nil {
-				s.real.pushSent(i, me)
-			}
+			s.push(me, e)
 		case core.Adopt, core.Keep, core.AddLocal:
-			if e.Kind == core.Adopt {
-				s.check.adopted(e.Shard, me)
-			}
-			if s.real != nil {
-				s.real.obeyWorker(me, e)
+			if s.values != nil {
+				s.values.WorkerDid(me, e)
 			}
 		case core.Compute:
 			s.compute(me, e)
@@ -87,7 +72,7 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 		case core.SendWorker:
 			s.control(e.To, message{e.Msg, w.life}, w.host == s.workers[e.To].host)
 		case core.Done:
-			if !w.busy {
+			if !w.pass.busy {
 				s.waited(w)
 			}
 			w.done = true
@@ -96,7 +81,7 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 			s.undone--
 		}
 	}
-	if w.stalled {
+	if w.pass.stalled {
 		s.proceed(me)
 	}
 	if w.tasks.mustCut {
@@ -107,50 +92,63 @@ func (s *simulation) stepWorker(me int32, in core.Input) {
 	}
 }
 
-// started records how old the copies are that a worker reads.
-func (s *simulation) started(me int32, iter int64) {
+// push sends a piece of a push.
+func (s *Simulation) push(me int32, e *core.Effect) {
+	p := &s.plan.Pieces[e.Piece]
+	bytes := p.PushBytes
+	if s.values != nil {
+		bytes = s.values.Encode(me, p, e.Iter)
+	}
+	t := Transfer{Life: s.workers[me].life, Worker: me, Server: e.To, Shard: e.Shard, Piece: e.Piece, Iter: e.Iter, Bytes: bytes}
+	i := s.move(t)
+	if s.values != nil {
+		s.values.PushSent(i, t)
+	}
+}
+
+// started tells which copies a worker reads.
+func (s *Simulation) started(me int32, iter int64) {
 	for i := range s.tallies {
 		at := iter
-		if f := s.fragments; f != nil {
+		if f := s.policies.fragments; f != nil {
 			if s.workers[me].node.Rests(int32(i)) {
 				continue
 			}
 			at = f.Clock(int32(i), iter)
 		}
-		lag, age := s.check.started(int32(i), me, at, s.workers[me].fresh)
-		s.tallies[i].lag.Add(lag)
-		s.tallies[i].age.Add(age)
+		s.observer.WorkerStarts(me, int32(i), at, s.workers[me].fresh)
 	}
 	s.workers[me].fresh = false
 }
 
 // waited splits a time without computing as the runtime does: blocked until the header of the last reply arrived, then pull.
-func (s *simulation) waited(w *worker) {
+func (s *Simulation) waited(w *worker) {
 	blocked, pull := max(0, w.lastHead-w.waitFrom), s.now-max(w.lastHead, w.waitFrom)
 	w.blocked += blocked
-	w.timeline.Waited(w.iter, time.Duration(w.waitFrom), time.Duration(w.lastHead), time.Duration(s.now))
+	w.timeline.Waited(w.pass.iter, time.Duration(w.waitFrom), time.Duration(w.lastHead), time.Duration(s.now))
 	w.spans.Add(metrics.Blocked, time.Duration(blocked))
 	w.spans.Add(metrics.Pull, time.Duration(pull))
 	if s.o.Iterations != nil {
-		w.rest[0], w.rest[1] = w.rest[0]+time.Duration(blocked), w.rest[1]+time.Duration(pull)
-		s.o.Iterations[w.index].Waited(w.rest[0], w.rest[1])
+		w.pass.rest[0], w.pass.rest[1] = w.pass.rest[0]+time.Duration(blocked), w.pass.rest[1]+time.Duration(pull)
+		s.o.Iterations[w.index].Waited(w.pass.rest[0], w.pass.rest[1])
 	}
 }
 
 // lose ends a worker at once. Its servers learn of that after the latency of a message.
-func (s *simulation) lose(me int32) {
+func (s *Simulation) lose(me int32) {
 	w := &s.workers[me]
 	if w.dead || w.done {
 		return
 	}
-	w.dead, w.busy, w.stalled, w.died = true, false, false, s.now
+	w.dead, w.pass.busy, w.pass.stalled, w.died = true, false, false, s.now
 	s.ended = s.now
 	s.undone--
-	s.lost++
+	s.counts.lost++
 	s.leavesWork(me)
+	s.observer.WorkerLost(me)
 	s.loseTasks(me)
 	for m := range s.servers {
 		left := message{head: wire.Header{Kind: wire.Left, Worker: me, Clock: int64(w.life)}, life: w.life}
-		s.q.after(s.now, s.latency, evDeath, int32(len(s.workers)+m), s.messages.put(left))
+		s.q.after(s.now, s.latency, evDeath, int32(len(s.workers)+m), s.traffic.messages.put(left))
 	}
 }

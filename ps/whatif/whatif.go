@@ -11,6 +11,8 @@ import (
 	"fluentps/configs"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
+	"fluentps/ps/sim/calibrate"
+	"fluentps/ps/sim/check"
 	"fluentps/ps/straggler"
 	"fluentps/ps/work"
 )
@@ -72,8 +74,8 @@ type Answer struct {
 
 // Question is what to ask.
 type Question struct {
-	Recording   sim.Recording
-	Calibration *sim.Calibration
+	Recording   calibrate.Recording
+	Calibration *calibrate.Calibration
 	// Load returns the configuration of the run with settings; the error says why they do not go with it.
 	Load func(settings []string) (sim.Options, error)
 	// Gradients has real gradients computed, up to Target if it is not 0.
@@ -176,7 +178,7 @@ func (q *Question) simulate(o *sim.Options, traces []straggler.Trace) (run, erro
 		cfg.Train.Stop = configs.Stop{Samples: q.samples(&cfg)}
 	}
 	o.Config, o.Traces = &cfg, configs.Traces{q.Calibration.Path: traces}
-	res, err := sim.Run(*o)
+	res, err := check.Run(*o)
 	if err != nil {
 		return run{}, err
 	}

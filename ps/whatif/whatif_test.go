@@ -12,6 +12,7 @@ import (
 	"fluentps/configs/configstest"
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
+	"fluentps/ps/sim/calibrate"
 	"fluentps/ps/straggler"
 )
 
@@ -89,7 +90,7 @@ func TestNamesOfWhatRunsDo(t *testing.T) {
 // With gradients nothing is said of slow workers, and nothing is simulated for it.
 func TestSlowWorkersAreOfSpeedOnly(t *testing.T) {
 	times := func(s int) []metrics.Iteration { return []metrics.Iteration{{Compute: time.Duration(s) * time.Second}} }
-	q := Question{Gradients: true, Recording: sim.Recording{Iterations: [][]metrics.Iteration{times(1), times(1), times(9)}},
+	q := Question{Gradients: true, Recording: calibrate.Recording{Iterations: [][]metrics.Iteration{times(1), times(1), times(9)}},
 		Load: func([]string) (sim.Options, error) { return sim.Options{}, errors.New("simulated") }}
 	if all, err := q.costs(make([]straggler.Trace, 3), run{}); len(all) > 0 || err != nil {
 		t.Errorf("%v, %v", all, err)

@@ -18,6 +18,7 @@ import (
 	"fluentps/ps/scheme"
 	"fluentps/ps/shard"
 	"fluentps/ps/sim"
+	"fluentps/ps/sim/check"
 	"fluentps/ps/workload"
 )
 
@@ -78,7 +79,7 @@ func recordSimulated(t *testing.T, workers int, set ...string) record {
 		t.Fatal(err)
 	}
 	var r record
-	if _, err := sim.Run(sim.Options{Config: c, Plan: plan, Rows: data.Train.Rows(), Decided: r.add}); err != nil {
+	if _, err := check.Run(sim.Options{Config: c, Plan: plan, Rows: data.Train.Rows(), Decided: r.add}); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -13,7 +13,8 @@ import (
 // pure packages decide, and never act. The simulator runs them in virtual time, and recorded runs are replayed through them. That
 // works only if they have no access to a clock, a thread, randomness or the outside. The same rules hold for the simulator itself,
 // which acts only in virtual time.
-var pure = []string{"ps/scheme", "ps/send", "ps/shard", "ps/core", "ps/optim", "ps/build", "ps/layout", "ps/network", "ps/report", "ps/report/plot", "ps/snapshot", "ps/sim", "ps/straggler", "ps/work", "ps/work/code", "ps/workload/shapes", "ps/local", "ps/steps", "comm/payload", "comm/wire"}
+var pure = []string{"ps/scheme", "ps/send", "ps/shard", "ps/core", "ps/optim", "ps/build", "ps/layout", "ps/network", "ps/report", "ps/report/plot", "ps/snapshot",
+	"ps/sim", "ps/sim/calibrate", "ps/sim/check", "ps/sim/real", "ps/straggler", "ps/work", "ps/work/code", "ps/workload/shapes", "ps/local", "ps/steps", "comm/payload", "comm/wire"}
 
 // pureFiles calls visit with every node of every non-test file of the pure packages.
 func pureFiles(tr *tree, visit func(f *file, names map[string]string, n ast.Node)) {

@@ -1,0 +1,5 @@
+package real
+
+import "flag"
+
+var update = flag.Bool("update", false, "rewrite the tables in pages")
