@@ -1,14 +1,16 @@
-// Package fluentps is the program as a library: with schemes of your own it is your parameter server, and has all
-// verbs.
+// Package fluentps is the program as a library: with schemes and models of your own it is your parameter server, and has
+// all verbs.
 //
-//	func main() { fluentps.Main(fluentps.With(alternate)) }
+//	func main() { fluentps.Main(fluentps.With(alternate), fluentps.WithModel(elman)) }
 //
-// Your module may rely on this package, on the names of fluentps/ps/scheme that ps/scheme/OWN.md lists, and on
-// fluentps/ps/scheme/schemetest, the conformance suite of schemes. All other packages may change at any time.
+// Your module may rely on this package, on the names of fluentps/ps/scheme that ps/scheme/OWN.md lists, on those of
+// fluentps/ps/workload that ps/workload/OWN.md lists, and on the conformance suites fluentps/ps/scheme/schemetest and
+// fluentps/ps/workload/modeltest. All other packages may change at any time.
 package fluentps
 
 import (
 	"fluentps/ps/scheme"
+	"fluentps/ps/workload"
 	"fluentps/verbs"
 )
 
@@ -18,6 +20,11 @@ type Option func() error
 // With adds schemes to the table: `run`, `simulate`, `check`, `plan`, `explain`, `completion` and `sweep` know them by their names.
 func With(entries ...scheme.Entry) Option {
 	return func() error { return scheme.Add(entries...) }
+}
+
+// WithModel adds models to the table: `model: {name: ...}` may name them, and all verbs know them.
+func WithModel(entries ...workload.ModelEntry) Option {
+	return func() error { return workload.Add(entries...) }
 }
 
 // Main runs the verb of the process's command line, and ends the process with the exit code of the verb. An option that

@@ -46,7 +46,7 @@ type row struct {
 // lists are the words of tables in other packages.
 var lists = map[string]func() []string{
 	"key forms": shard.KeyForms, "placements": shard.Placements, "slices": shard.Slices, "thresholds": payload.Thresholds,
-	"data sets": workload.SetNames, "partitions": workload.PartitionNames, "models": workload.ModelNames,
+	"data sets": workload.SetNames, "partitions": workload.PartitionNames, "models": workload.ModelNames, "models with layers": workload.WithLayers,
 	"optimizers": optim.Names, "schedules": optim.ScheduleNames,
 	"orders":   send.Names,
 	"payloads": payload.Names, "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
@@ -104,6 +104,9 @@ func rowsOf(defaults reflect.Value) (rows []row) {
 // specOf reads the tags of a field; the default is not in them. earlier are the keys that a when tag may name.
 func specOf(path string, tag reflect.StructTag, earlier []row) spec {
 	s := spec{path: path, span: spanOf(tag), words: wordsOf(tag.Get("values")), text: textForms[tag.Get("form")], single: tag.Get("as") == "float32", doc: tag.Get("doc")}
+	if tag.Get("values") == "@models" {
+		s.doc += workload.OwnDocs()
+	}
 	if n := tag.Get("items"); n != "" {
 		s.items = int(tagNumber(n))
 	}

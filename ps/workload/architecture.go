@@ -14,6 +14,7 @@ type (
 	Layer        = shapes.Layer
 	Param        = shapes.Param
 	Cost         = shapes.Cost
+	Scratch      = shapes.Scratch
 )
 
 // NewArchitecture tells what a model for samples such as from consists of. It allocates nothing of the model's size.
@@ -75,7 +76,7 @@ func layersOf(stages []stage) []Layer {
 }
 
 // scratchOf counts the memory of a chain's stages for their values and gradients: each sample takes as much as the one before.
-func scratchOf(s ModelSpec, from Samples, stages func(ModelSpec, Samples) []stage) shapes.Scratch {
+func scratchOf(s ModelSpec, from Samples, stages func(ModelSpec, Samples) []stage) Scratch {
 	counted := func(batchMax int) int64 {
 		var c counter
 		if _, err := newChain(s, from, stages(s, from), &c, batchMax); err != nil {
@@ -84,7 +85,7 @@ func scratchOf(s ModelSpec, from Samples, stages func(ModelSpec, Samples) []stag
 		return c.bytes
 	}
 	one, two := counted(1), counted(2)
-	return shapes.Scratch{Fixed: one - (two - one), PerSample: two - one}
+	return Scratch{Fixed: one - (two - one), PerSample: two - one}
 }
 
 // counter is a device that allocates nothing, and counts the bytes that it was asked for.

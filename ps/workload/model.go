@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"fluentps/kernels"
-	"fluentps/ps/workload/shapes"
 )
 
 // Model computes losses and gradients on the memory that Bind sets. It belongs to one goroutine at a time. Losses are sums over
@@ -60,7 +59,7 @@ type Forehanded interface {
 // ModelSpec chooses a model.
 type ModelSpec struct {
 	Name    string `yaml:"name,required" values:"@models" doc:"the model; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
-	Layers  []int  `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=mlp,synthetic" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
+	Layers  []int  `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=@models with layers" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
 	Compute Cost   `yaml:"compute" min:"0" max:"86400" when:"name=synthetic" doc:"time of one step's computing, a third of it forward, which the worker sleeps"`
 	Rank    int    `yaml:"rank" min:"1" max:"4096" when:"name=matrix_factorization" doc:"numbers for each row and each column of the matrix"`
 	// States name the numbers of an optimizer beside each trained parameter, if they are averaged over workers as its parameters are.
@@ -74,7 +73,7 @@ func ModelDefaults() ModelSpec { return ModelSpec{Rank: 10} }
 // ModelEntry is a model of the table.
 type ModelEntry struct {
 	Name string // model.name in the YAML
-	Doc  string // what it is, in a few words
+	Doc  string // what it is, in a few words, for explain
 	// Images: samples must be images. Ratings: samples must be entries of a matrix, which no other model takes; it has no accuracy. Sparse:
 	// a Batch has Entries instead of X.
 	Images, Ratings, Sparse bool
@@ -87,9 +86,9 @@ type ModelEntry struct {
 	// Layers are the architecture, a pure function of its arguments, which Check has passed. Param.Layer need not be set.
 	Layers func(s ModelSpec, from Samples) []Layer
 	// Scratch is the memory of the model's values beside parameters and gradients, which plan counts; nil: none to speak of.
-	Scratch func(s ModelSpec, from Samples) shapes.Scratch
+	Scratch func(s ModelSpec, from Samples) Scratch
 	// New makes an unbound model that computes on dev, with scratch for Forward batches of up to batchMax samples. Check has passed.
-	New func(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error)
+	New func(s ModelSpec, from Samples, dev Device, batchMax int) (Model, error)
 
 	own bool // of another module
 }
@@ -97,8 +96,8 @@ type ModelEntry struct {
 // chained is the entry of a model that is a chain of stages on a device.
 func chained(e ModelEntry, stages func(s ModelSpec, from Samples) []stage) ModelEntry {
 	e.Layers = func(s ModelSpec, from Samples) []Layer { return layersOf(stages(s, from)) }
-	e.Scratch = func(s ModelSpec, from Samples) shapes.Scratch { return scratchOf(s, from, stages) }
-	e.New = func(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error) {
+	e.Scratch = func(s ModelSpec, from Samples) Scratch { return scratchOf(s, from, stages) }
+	e.New = func(s ModelSpec, from Samples, dev Device, batchMax int) (Model, error) {
 		return newChain(s, from, stages(s, from), dev, batchMax)
 	}
 	return e
@@ -106,8 +105,7 @@ func chained(e ModelEntry, stages func(s ModelSpec, from Samples) []stage) Model
 
 // resnet is the entry of a residual network of 6n+2 layers.
 func resnet(n int) ModelEntry {
-	doc := "residual network for images, with batch norm"
-	return chained(ModelEntry{Name: fmt.Sprintf("resnet%d", 6*n+2), Doc: doc, Images: true, Check: residualImages}, residual(n))
+	return chained(ModelEntry{Name: fmt.Sprintf("resnet%d", 6*n+2), Images: true, Check: residualImages}, residual(n))
 }
 
 var models = []ModelEntry{
@@ -143,12 +141,22 @@ func ModelNames() []string {
 // NeedsImages says whether a model takes only samples that are images.
 func NeedsImages(name string) bool { return modelOf(name).Images }
 
+// WithLayers lists the models that take ModelSpec.Layers.
+func WithLayers() (names []string) {
+	for _, m := range models {
+		if m.Hidden {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // TakesSparse says whether a model takes the entries of rows. A change of Batch.X does not affect such a model.
 func TakesSparse(name string) bool { return modelOf(name).Sparse }
 
 // NewModel makes an unbound model for samples such as from, with scratch on dev for Forward batches of
 // up to batchMax samples. Its architecture is that of NewArchitecture.
-func NewModel(s ModelSpec, from Samples, dev kernels.Device, batchMax int) (Model, error) {
+func NewModel(s ModelSpec, from Samples, dev Device, batchMax int) (Model, error) {
 	e, err := fitting(s, from)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,5 @@
-// Package own builds the module ps/scheme/example, which has a scheme of its own, and uses it as a researcher would.
+// Package own builds the modules ps/scheme/example and ps/workload/example, which have a scheme and models of their own, and uses them as a
+// researcher would.
 package own
 
 import (
@@ -37,22 +38,7 @@ func TestASchemeOfAnotherModule(t *testing.T) {
 }
 
 func TestAnIncompleteSchemeIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"main.go", "go.mod", "go.sum"} {
-		data, err := os.ReadFile(filepath.Join(example, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Replace(string(data), `Name:     "alternate"`, `Name:     "ssp"`, 1)
-		text = strings.Replace(text, "=> ../../..", "=> "+root, 1)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := copied(t, example, []string{"main.go", "go.mod", "go.sum"}, "", `Name:     "alternate"`, `Name:     "ssp"`)
 	program := filepath.Join(dir, "twice")
 	says(t, "", "go", "build", "-C", dir, "-o", program, ".")
 	refused(t, `scheme "ssp": the name is taken`, program, "explain", "ssp")
