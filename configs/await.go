@@ -100,7 +100,7 @@ func (c *Config) SkipsAhead() (skips []bool) {
 				phases = phases[k : k+1]
 			}
 			return slices.ContainsFunc(phases, func(ph Phase) bool {
-				e, _ := scheme.Lookup(ph.Scheme)
+				e, _ := scheme.All.Lookup(ph.Scheme)
 				_, bounded := e.LeadMax(ph.Params)
 				return bounded
 			})
@@ -139,7 +139,7 @@ func (w *walker) crossAwaits() {
 	for i := range w.rows {
 		phases, at := w.phasesOf(i)
 		for _, ph := range phases {
-			switch e, _ := scheme.Lookup(ph.Scheme); {
+			switch e, _ := scheme.All.Lookup(ph.Scheme); {
 			case e.Behind:
 				w.fatal(at.node, at.path, "take a scheme without drops, or let the schemes of match "+formatString(first.Match)+" end at an iteration or an epoch",
 					"%s lets workers skip iterations, but a change that waits for a straggler is announced with the pushes of one iteration, which each worker must compute", e.Name)

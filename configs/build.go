@@ -73,7 +73,7 @@ func (c *Config) dealtMax(computing int) int {
 
 // epochRow is 1 if a rank may have a row more at the end of an epoch, else 0.
 func (c *Config) epochRow() int {
-	if p, _ := work.Lookup(c.Work.Policy); p.Epochs {
+	if p, _ := work.All.Lookup(c.Work.Policy); p.Epochs {
 		return 1
 	}
 	return 0
@@ -146,19 +146,19 @@ func Misfit(c *Config, o *Origins, f Facts) (all Diagnostics) {
 
 // DealsBatches reports whether the batches of ranks change while the run goes on.
 func (c *Config) DealsBatches() bool {
-	e, _ := work.Lookup(c.Work.Policy)
+	e, _ := work.All.Lookup(c.Work.Policy)
 	return e.Deals()
 }
 
 // ComputesInSteps reports whether a policy moves or cuts the samples of an iteration while they are computed.
 func (c *Config) ComputesInSteps() bool {
-	e, _ := work.Lookup(c.Work.Policy)
+	e, _ := work.All.Lookup(c.Work.Policy)
 	return e.Steps
 }
 
 // Coded reports whether a push is a sum of the gradients of several workers' batches, which the servers decode.
 func (c *Config) Coded() bool {
-	e, _ := work.Lookup(c.Work.Policy)
+	e, _ := work.All.Lookup(c.Work.Policy)
 	return e.Coded
 }
 
@@ -240,7 +240,7 @@ func (c *Config) ServerRule() string {
 	if !c.Local.IsSet() {
 		return c.Train.Optimizer.Name
 	}
-	e, _ := local.Lookup(c.Local.Policy)
+	e, _ := local.All.Lookup(c.Local.Policy)
 	return cmp.Or(e.Outer, c.Local.Outer.Name, "sgd")
 }
 
@@ -349,7 +349,7 @@ func (c *Config) sendEntry() send.Entry {
 	if c.Baseline == BaselinePSLite { // PS-Lite has no send policy
 		order = "fifo"
 	}
-	e, ok := send.Lookup(order)
+	e, ok := send.All.Lookup(order)
 	if !ok {
 		panic(fmt.Sprintf("configs: send.order %q passed the check and is not built in", c.Send.Order))
 	}

@@ -257,7 +257,7 @@ func (w *walker) servesAll(list []int) bool {
 func (w *walker) crossRotations() {
 	first := map[string]int{}
 	for i, r := range w.cfg.Sync {
-		if e, ok := scheme.Lookup(r.Scheme); !ok || e.Scope != scheme.PerServer {
+		if e, ok := scheme.All.Lookup(r.Scheme); !ok || e.Scope != scheme.PerServer {
 			continue
 		}
 		k, seen := first[r.Scheme]
@@ -284,14 +284,14 @@ func (w *walker) crossCopies() {
 	behind := ""
 	for i := range w.cfg.Sync {
 		for _, ph := range w.cfg.Sync[i].Phases() {
-			if e, ok := scheme.Lookup(ph.Scheme); ok && e.Behind {
+			if e, ok := scheme.All.Lookup(ph.Scheme); ok && e.Behind {
 				behind = e.Name
 			}
 		}
 	}
 	for i := range w.cfg.Sync {
 		r := &w.cfg.Sync[i]
-		e, ok := scheme.Lookup(r.Scheme)
+		e, ok := scheme.All.Lookup(r.Scheme)
 		if !ok || behind == "" || e.CopiesOf(r.Params) == scheme.Pulled {
 			continue
 		}

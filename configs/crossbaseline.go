@@ -21,7 +21,7 @@ func (w *walker) crossBaseline(t *table) {
 			"%s sends float32, but payload has push %s and pull %s", w.cfg.Baseline, p.Push, p.Pull)
 	}
 	w.crossKeys(t)
-	bsp, _ := scheme.Lookup("bsp")
+	bsp, _ := scheme.All.Lookup("bsp")
 	for i := range w.cfg.Sync {
 		r := &w.cfg.Sync[i]
 		if r.Scheme != bsp.Name || len(r.Then) > 0 || r.Push != PushGradient && !w.cfg.Local.IsSet() || r.Common.Fold != bsp.Fold || !reflect.DeepEqual(r.Params, bsp.Params()) {

@@ -13,7 +13,7 @@ func (w *walker) crossSchemes(t *table) {
 	for i := range w.rows {
 		phases, at := w.phasesOf(i)
 		for k, ph := range phases {
-			e, _ := scheme.Lookup(ph.Scheme)
+			e, _ := scheme.All.Lookup(ph.Scheme)
 			switch o := w.cfg.Train.Optimizer; {
 			case !e.OwnUpdate || w.cfg.Sync[i].Update == UpdateAdd:
 			case !name.bad && o.Name != "sgd":
@@ -65,7 +65,7 @@ func (w *walker) crossAlone(i, k int, e scheme.Entry) {
 	for j := range w.rows {
 		others, _ := w.phasesOf(j)
 		waits := slices.IndexFunc(others, func(ph Phase) bool {
-			o, _ := scheme.Lookup(ph.Scheme)
+			o, _ := scheme.All.Lookup(ph.Scheme)
 			return o.NeverWaits == nil || !o.NeverWaits(ph.Params)
 		})
 		if j == i || waits < 0 && len(others) < 2 {

@@ -21,7 +21,7 @@ func (w *walker) crossStatistics() {
 		}
 		phases, at := w.phasesOf(i)
 		for k, ph := range phases {
-			e, ok := scheme.Lookup(ph.Scheme)
+			e, ok := scheme.All.Lookup(ph.Scheme)
 			if !ok || e.Means == nil || e.Means(ph.Params, 1) == 0 || e.Name == "ringleader" {
 				continue // ringleader commits a mean of the values
 			}

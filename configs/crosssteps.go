@@ -10,7 +10,7 @@ import (
 
 // workDefaults makes the scheme that a policy needs the default.
 func (w *walker) workDefaults(t *table) {
-	if e, _ := work.Lookup(w.cfg.Work.Policy); e.Scheme != "" {
+	if e, _ := work.All.Lookup(w.cfg.Work.Policy); e.Scheme != "" {
 		keys := ""
 		if e.Copies {
 			keys = fmt.Sprintf(", required: %d", w.cfg.Work.Required)
@@ -22,7 +22,7 @@ func (w *walker) workDefaults(t *table) {
 // crossSteps refuses what does not go with workers that compute in steps of work.micro samples.
 func (w *walker) crossSteps(t *table) {
 	policy := t.byPath["work.policy"]
-	e, _ := work.Lookup(w.cfg.Work.Policy)
+	e, _ := work.All.Lookup(w.cfg.Work.Policy)
 	if policy.bad || !e.Steps {
 		return
 	}
@@ -60,7 +60,7 @@ func (w *walker) crossNeeds(t *table) {
 	for i := range w.cfg.Sync {
 		phases, at := w.phasesOf(i)
 		for _, ph := range phases {
-			if s, ok := scheme.Lookup(ph.Scheme); ok && s.Work != "" && s.Work != w.cfg.Work.Policy {
+			if s, ok := scheme.All.Lookup(ph.Scheme); ok && s.Work != "" && s.Work != w.cfg.Work.Policy {
 				w.fatal(at.node, at.path, "set work.policy: "+s.Work+", or another scheme", "%s decodes the pushes of work.policy %s, but that is %s", s.Name, s.Work, w.cfg.Work.Policy)
 			}
 		}
@@ -72,7 +72,7 @@ func (w *walker) crossStepRules(policy *leaf, e work.Entry) {
 	for i := range w.cfg.Sync {
 		r := &w.cfg.Sync[i]
 		for _, ph := range r.Phases() {
-			s, ok := scheme.Lookup(ph.Scheme)
+			s, ok := scheme.All.Lookup(ph.Scheme)
 			var why, hint string
 			switch {
 			case !ok:

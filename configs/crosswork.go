@@ -13,7 +13,7 @@ func (c *Config) batchesDiffer() bool { return c.DealsBatches() || len(c.Work.Sh
 
 // LeavesOut reports whether a worker may leave out samples of its batch.
 func (c *Config) LeavesOut() bool {
-	e, _ := work.Lookup(c.Work.Policy)
+	e, _ := work.All.Lookup(c.Work.Policy)
 	return e.Cuts
 }
 
@@ -35,7 +35,7 @@ func (w *walker) crossWork(t *table) {
 	}
 	for i := range w.cfg.Sync {
 		for k, ph := range w.cfg.Sync[i].Phases() {
-			e, ok := scheme.Lookup(ph.Scheme)
+			e, ok := scheme.All.Lookup(ph.Scheme)
 			switch {
 			case !ok:
 			case e.DropsStale && w.cfg.DealsBatches():

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fluentps/comm/payload"
+	"fluentps/internal/named"
 	"fluentps/ps/local"
 	"fluentps/ps/metrics"
 	"fluentps/ps/optim"
@@ -48,10 +49,16 @@ var lists = map[string]func() []string{
 	"key forms": shard.KeyForms, "placements": shard.Placements, "slices": shard.Slices, "thresholds": payload.Thresholds,
 	"data sets": workload.SetNames, "partitions": workload.PartitionNames, "models": workload.ModelNames, "models with layers": workload.WithLayers,
 	"optimizers": optim.Names, "schedules": optim.ScheduleNames,
-	"orders":   send.Names,
-	"payloads": payload.Names, "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
-	"schemes": scheme.Names, "sinks": metrics.SinkNames, "stragglers": straggler.Names, "works": work.Names,
-	"locals": local.Names, "locals with a rate": local.OuterRates, "locals with a rule": local.OuterRules, "periods": local.PeriodNames, "works with steps": work.WithSteps,
+	"orders":   namesIn(&send.All),
+	"payloads": namesIn(&payload.All), "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
+	"schemes": namesIn(&scheme.All),
+	"sinks":   metrics.SinkNames, "stragglers": namesIn(&straggler.All), "works": namesIn(&work.All),
+	"locals": namesIn(&local.All), "locals with a rate": local.OuterRates, "locals with a rule": local.OuterRules, "periods": namesIn(&local.Periods), "works with steps": work.WithSteps,
+}
+
+// namesIn lists the names of a table when they are asked for: a program outside may have added some.
+func namesIn[E named.Entry](t *named.Table[E]) func() []string {
+	return func() []string { return t.Names() }
 }
 
 // The tables: the whole file, a rule, one of several schemes of a rule, a fault. The keys of a scheme come from its own struct.

@@ -30,7 +30,7 @@ func (w *idler) profile() {
 // steps looks for steps of a batch that leave nothing to move or to leave out, or too few samples for batch norm, and for threads that cannot move.
 func (w *idler) steps() {
 	s := &w.c.Work
-	e, _ := work.Lookup(s.Policy)
+	e, _ := work.All.Lookup(s.Policy)
 	if !e.Steps {
 		return
 	}

@@ -21,7 +21,7 @@ var notYet = []struct {
 
 // movedKeys are keys of earlier versions, with what to write instead.
 var movedKeys = map[string]string{
-	"simulate.noise": `write it as a fault, for the simulator and for real runs alike: faults: [{worker: "*", slow: {kind: exponential, factor: 1.1}}]; kinds: ` + strings.Join(straggler.Names(), ", "),
+	"simulate.noise": `write it as a fault, for the simulator and for real runs alike: faults: [{worker: "*", slow: {kind: exponential, factor: 1.1}}]; kinds: ` + strings.Join(straggler.All.Names(), ", "),
 }
 
 // movedKey reports whether a key, or one that it is a part of, was a key of earlier versions, and what to write instead.

@@ -48,12 +48,12 @@ func ruleAt(root *yaml.Node, path []step) *yaml.Node {
 // leaveOut removes the keys that only the old scheme has from a rule.
 func (w *walker) leaveOut(root *yaml.Node, v *override, old string) {
 	n := ruleAt(root, v.path)
-	was, ok := scheme.Lookup(old)
+	was, ok := scheme.All.Lookup(old)
 	if n == nil || !ok {
 		return
 	}
 	name := valueOf(n, "scheme")
-	is, ok := scheme.Lookup(name)
+	is, ok := scheme.All.Lookup(name)
 	if !ok {
 		return
 	}

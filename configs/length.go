@@ -113,7 +113,7 @@ func (c *Config) stepsOf(n Length, f Facts) float64 {
 
 // dealsEpochs reports whether a policy of work deals the rows of each epoch, so that no iteration runs across the end of one.
 func (c *Config) dealsEpochs() bool {
-	e, _ := work.Lookup(c.Work.Policy)
+	e, _ := work.All.Lookup(c.Work.Policy)
 	return e.Epochs
 }
 
@@ -167,7 +167,7 @@ func (c *Config) accepted(samples int64, f Facts) (least int64, drops bool) {
 	least = samples
 	for i := range c.Sync {
 		for _, ph := range c.Sync[i].Phases() {
-			e, ok := scheme.Lookup(ph.Scheme)
+			e, ok := scheme.All.Lookup(ph.Scheme)
 			drops = drops || ok && e.DropsStale
 			if !ok || !e.Behind && !e.DropsStale {
 				continue
@@ -213,7 +213,7 @@ func (ph *Phase) Versions(n Length, workers int) float64 {
 
 // Whole reports whether a version is a whole iteration, with the pushes of all its contributors.
 func (ph *Phase) Whole() bool {
-	e, ok := scheme.Lookup(ph.Scheme)
+	e, ok := scheme.All.Lookup(ph.Scheme)
 	return ok && e.Whole(ph.Common, ph.Params)
 }
 
@@ -228,7 +228,7 @@ func (ph *Phase) Several(workers int) int64 {
 
 // exact reports whether the number of versions says how many pushes the workers have made.
 func (ph *Phase) exact(workers int) bool {
-	if e, ok := scheme.Lookup(ph.Scheme); ok && e.DropsStale {
+	if e, ok := scheme.All.Lookup(ph.Scheme); ok && e.DropsStale {
 		return false
 	}
 	p, several := ph.Params.(scheme.Several)

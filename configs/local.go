@@ -20,7 +20,7 @@ func (w *walker) takesSteps() bool {
 		return false
 	}
 	policy := valueOf(n, "policy")
-	_, known := local.Lookup(policy)
+	_, known := local.All.Lookup(policy)
 	return known && policy != local.None
 }
 
@@ -33,7 +33,7 @@ func (w *walker) pushesChanges(t *table) {
 
 // localDefaults gives keys the defaults of the policy.
 func (w *walker) localDefaults(t *table) {
-	e, _ := local.Lookup(w.cfg.Local.Policy)
+	e, _ := local.All.Lookup(w.cfg.Local.Policy)
 	for path, def := range e.Defaults {
 		t.setDefault(path, def)
 	}
@@ -46,7 +46,7 @@ func (w *walker) crossLocal(t *table) {
 		return
 	}
 	l := &w.cfg.Local
-	e, _ := local.Lookup(l.Policy)
+	e, _ := local.All.Lookup(l.Policy)
 	switch {
 	case !l.IsSet() && l.HostSteps != 1:
 		at := t.byPath["local.host_steps"]
@@ -68,7 +68,7 @@ func (w *walker) crossLocal(t *table) {
 	if name := t.byPath["local.period.name"]; !name.bad && !e.Periods && l.Period.Changes() {
 		w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or choose policy "+orList(local.OfPeriods()), "%s has rounds of its own, but the period is %s", e.Name, l.Period.Name)
 	}
-	if p, _ := local.LookupPeriod(l.Period.Name); p.Endless && e.Periods {
+	if p, _ := local.Periods.Lookup(l.Period.Name); p.Endless && e.Periods {
 		w.crossEndless(t)
 	}
 	w.crossFragments(t)
@@ -97,7 +97,7 @@ func (w *walker) crossLocal(t *table) {
 // crossVotes checks that workers which decide together when to exchange are always in the same round.
 func (w *walker) crossVotes(t *table) {
 	name := t.byPath["local.period.name"]
-	e, _ := local.LookupPeriod(w.cfg.Local.Period.Name)
+	e, _ := local.Periods.Lookup(w.cfg.Local.Period.Name)
 	if name.bad || !e.Votes || t.byPath["sync"].bad {
 		return
 	}
@@ -133,7 +133,7 @@ func (w *walker) crossOuter(t *table) {
 func (w *walker) crossFragments(t *table) {
 	fragments, delay := t.byPath["local.fragments"], t.byPath["local.delay"]
 	l := &w.cfg.Local
-	e, _ := local.Lookup(l.Policy)
+	e, _ := local.All.Lookup(l.Policy)
 	if !e.Fragments || fragments.bad || delay.bad {
 		return
 	}
@@ -151,7 +151,7 @@ func (w *walker) crossLocalRules(policy *leaf, e local.Entry) {
 		phases, at := w.phasesOf(i)
 		awaits := slices.IndexFunc(phases, func(ph Phase) bool { return ph.Until.Await.IsSet() })
 		for k, ph := range phases {
-			s, ok := scheme.Lookup(ph.Scheme)
+			s, ok := scheme.All.Lookup(ph.Scheme)
 			switch {
 			case !ok:
 			case s.CopiesOf(ph.Params) != scheme.Pulled:
@@ -191,7 +191,7 @@ func (w *walker) addWhole(i int, e local.Entry) {
 	}
 	r := &w.cfg.Sync[i]
 	for _, ph := range append([]*Phase{&r.Phase}, pointers(r.Then)...) {
-		s, ok := scheme.Lookup(ph.Scheme)
+		s, ok := scheme.All.Lookup(ph.Scheme)
 		if _, several := ph.Params.(scheme.Several); ok && ph.Params != nil && !several && s.Weight != scheme.NoWeight && ph.Common.Weight == 0 && !s.Whole(ph.Common, ph.Params) {
 			ph.Common.Weight = 1
 		}

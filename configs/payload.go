@@ -58,14 +58,14 @@ func (p Payload) Encoded() (push, pull bool) { return !isPlain(p.Push), !isPlain
 
 // Residual reports whether workers keep the elements that a push leaves out.
 func (p Payload) Residual() bool {
-	e, _ := payload.Lookup(p.Push)
+	e, _ := payload.All.Lookup(p.Push)
 	return e.Residual
 }
 
 // Lossy reports whether encoding changes values in pushes or replies.
 func (p Payload) Lossy() bool {
-	push, _ := payload.Lookup(p.Push)
-	pull, _ := payload.Lookup(p.Pull)
+	push, _ := payload.All.Lookup(p.Push)
+	pull, _ := payload.All.Lookup(p.Pull)
 	return push.Lossy || pull.Lossy
 }
 
@@ -90,7 +90,7 @@ func (p Payload) Summary() metrics.Payload {
 // crossPayload checks lossy codecs against the requirements of the schemes.
 func (w *walker) crossPayload(t *table) {
 	push, ratio := t.byPath["payload.push"], t.byPath["payload.ratio"]
-	e, _ := payload.Lookup(w.cfg.Payload.Push)
+	e, _ := payload.All.Lookup(w.cfg.Payload.Push)
 	if push.bad || !e.Lossy {
 		return
 	}
@@ -108,7 +108,7 @@ func (w *walker) crossPayload(t *table) {
 	for i := range w.rows {
 		phases, _ := w.phasesOf(i)
 		for _, ph := range phases {
-			s, ok := scheme.Lookup(ph.Scheme)
+			s, ok := scheme.All.Lookup(ph.Scheme)
 			switch rule := w.rows[i].prefix; {
 			case !ok:
 			case s.CopiesOf(ph.Params) != scheme.Pulled:

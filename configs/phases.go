@@ -67,7 +67,7 @@ func (r *Rule) Schemes() string {
 
 // BoundKey returns the key that bounds the lead under a rule; "" if there is none, or if the rule has several schemes.
 func (r *Rule) BoundKey() string {
-	e, _ := scheme.Lookup(r.Schemes())
+	e, _ := scheme.All.Lookup(r.Schemes())
 	return e.Bound
 }
 
@@ -105,7 +105,7 @@ func bindPhased(prefix string, r *Rule, list *[]Phase) *table {
 
 // bindScheme adds the keys of a scheme to the table of a rule or a phase.
 func bindScheme(t *table, params *scheme.Params, name string) (e scheme.Entry, known bool) {
-	e, known = scheme.Lookup(name)
+	e, known = scheme.All.Lookup(name)
 	if !known {
 		return e, false
 	}
@@ -125,7 +125,7 @@ func (w *walker) phasedRule(r *Rule, path string, n *yaml.Node) bool {
 	t := bindPhased(path, r, &list)
 	w.rows = append(w.rows, t)
 	for _, item := range child(n, "schemes").Content {
-		if e, ok := scheme.Lookup(valueOf(deref(item), "scheme")); ok && e.Push != "" {
+		if e, ok := scheme.All.Lookup(valueOf(deref(item), "scheme")); ok && e.Push != "" {
 			t.setDefault("push", e.Push)
 		}
 	}
@@ -141,7 +141,7 @@ func (w *walker) phasedRule(r *Rule, path string, n *yaml.Node) bool {
 		return false
 	}
 	for i := range list {
-		e, _ := scheme.Lookup(list[i].Scheme)
+		e, _ := scheme.All.Lookup(list[i].Scheme)
 		w.crossPush(t, e, r)
 	}
 	r.Phase, r.Then = list[0], list[1:]
@@ -165,7 +165,7 @@ func (w *walker) phases(ptr *[]Phase, l *leaf, n *yaml.Node) bool {
 	if ok && len(items) < 2 {
 		first := "bsp"
 		if len(items) == 1 {
-			if e, known := scheme.Lookup(valueOf(deref(items[0]), "scheme")); known {
+			if e, known := scheme.All.Lookup(valueOf(deref(items[0]), "scheme")); known {
 				first = e.Name
 			}
 		}

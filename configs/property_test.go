@@ -117,7 +117,7 @@ func needsOfWork(l *leaf, value string) (out []string) {
 		policy = words[len(words)-1]
 		out = append(slices.Clone(also[l.path]), "work.policy="+policy)
 	}
-	e, _ := work.Lookup(policy)
+	e, _ := work.All.Lookup(policy)
 	if e.Timed && l.path != "work.time" {
 		out = append(out, "work.time=1s")
 	}

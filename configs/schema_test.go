@@ -192,7 +192,7 @@ func told(places map[string]bool, d Diagnostic) bool {
 func TestSchemesOfOthers(t *testing.T) {
 	all := scheme.All
 	defer func() { scheme.All = all }()
-	other, _ := scheme.Lookup("ssp")
+	other, _ := scheme.All.Lookup("ssp")
 	other.Name = "theirs"
 	scheme.All = append(all[:len(all):len(all)], other)
 	src := strings.Replace(base, "scheme: ssp", "scheme: theirs", 1)

@@ -43,19 +43,19 @@ func explainVerb(c *cli.Context) error {
 		_, err := fmt.Fprint(c.App.Writer, text)
 		return err
 	}
-	if p, ok := send.Lookup(name); ok {
+	if p, ok := send.All.Lookup(name); ok {
 		return explainSend(c, p)
 	}
-	if p, ok := payload.Lookup(name); ok {
+	if p, ok := payload.All.Lookup(name); ok {
 		return explainPayload(c, p)
 	}
-	if p, ok := work.Lookup(name); ok {
+	if p, ok := work.All.Lookup(name); ok {
 		return explainWork(c, p)
 	}
 	if known, err := explainLocal(c, name); known {
 		return err
 	}
-	e, ok := scheme.Lookup(name)
+	e, ok := scheme.All.Lookup(name)
 	if !ok {
 		if near := configs.Nearest(plainPath(name), slices.Concat(explained(), keyNames())); len(near) > 0 {
 			return usagef("explain: there is no scheme, send policy, payload, work policy, local policy or key %q; did you mean %s?", name, strings.Join(near, " or "))
@@ -75,7 +75,7 @@ func explainVerb(c *cli.Context) error {
 }
 
 func explained() []string {
-	return slices.Concat(scheme.Names(), send.Names(), payload.Names(), work.Names(), localNames())
+	return slices.Concat(scheme.All.Names(), send.All.Names(), payload.All.Names(), work.All.Names(), localNames())
 }
 
 // explainWork writes a policy of work with its keys.

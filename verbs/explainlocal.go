@@ -13,14 +13,14 @@ import (
 )
 
 // localNames are the policies of local, and its periods, but for those that change nothing.
-func localNames() []string { return slices.Concat(local.Names()[1:], local.PeriodNames()[1:]) }
+func localNames() []string { return slices.Concat(local.All.Names()[1:], local.Periods.Names()[1:]) }
 
 // explainLocal writes a policy of local, or one of its periods, with its keys and the defaults that they have there. It returns false for
 // another name.
 func explainLocal(c *cli.Context, name string) (known bool, err error) {
 	var b strings.Builder
-	e, isPolicy := local.Lookup(name)
-	p, _ := local.LookupPeriod(name)
+	e, isPolicy := local.All.Lookup(name)
+	p, _ := local.Periods.Lookup(name)
 	switch {
 	case !slices.Contains(localNames(), name):
 		return false, nil

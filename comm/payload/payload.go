@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"fluentps/internal/named"
 )
 
 // Codec encodes vectors of any length. It has scratch memory of its own: only one goroutine at a time may use it.
@@ -51,7 +53,7 @@ type Params struct {
 func Defaults() Params { return Params{Ratio: 0.01, Thresholds: "exact", Threshold: 0.001} }
 
 // All is the table of codecs, the default first.
-var All = []Entry{
+var All = named.Table[Entry]{
 	{Name: "float32", Rule: "every element as it is, 4 bytes", Paper: "IEEE 754-2008, binary32", Evidence: "M",
 		make: func(Params) Codec { return dense{full} }},
 	{Name: "float16", Rule: "every element rounded to 11 significant bits, ties to even, 2 bytes; from 65520 on infinite", Paper: "IEEE 754-2008, binary16", Evidence: "M", Lossy: true,
@@ -71,31 +73,12 @@ var All = []Entry{
 		make: func(p Params) Codec { return &sparse{ratio: p.Ratio, threshold: float32(p.Threshold), cut: true} }},
 }
 
-// Lookup finds the entry of a name; ok is false if there is none.
-func Lookup(name string) (e Entry, ok bool) {
-	for _, e := range All {
-		if e.Name == name {
-			return e, true
-		}
-	}
-	return Entry{}, false
-}
-
-// Names lists the codecs in the order of the table.
-func Names() []string {
-	names := make([]string, len(All))
-	for i, e := range All {
-		names[i] = e.Name
-	}
-	return names
-}
-
 // New returns a codec. The error names an unknown codec, or a number out of its range with the range.
 func New(name string, p Params) (Codec, error) {
-	e, ok := Lookup(name)
+	e, ok := All.Lookup(name)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("payload %q is not known; use one of %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("payload %q is not known; use one of %s", name, strings.Join(All.Names(), ", "))
 	case e.Residual && !(p.Ratio > 0 && p.Ratio <= 1):
 		return nil, fmt.Errorf("payload %s: ratio %v is out of range; use more than 0 and at most 1, such as 0.01", name, p.Ratio)
 	case name == "threshold" && !(p.Threshold >= 0 && p.Threshold <= math.MaxFloat32):
@@ -103,3 +86,6 @@ func New(name string, p Params) (Codec, error) {
 	}
 	return e.make(p), nil
 }
+
+// Key is the name in the YAML.
+func (e Entry) Key() string { return e.Name }

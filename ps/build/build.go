@@ -195,7 +195,7 @@ func (b *Run) locally() *core.Locally {
 	if !b.Config.Local.IsSet() {
 		return nil
 	}
-	e, _ := local.Lookup(b.Config.Local.Policy)
+	e, _ := local.All.Lookup(b.Config.Local.Policy)
 	l := &core.Locally{Weigh: e.Weigh}
 	if f := b.fragments(); f != nil {
 		l.Clock = f.Clock

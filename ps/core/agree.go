@@ -189,7 +189,7 @@ func (s *Server) follow(sh *ownShard, out []Effect) []Effect {
 		}
 	}
 	// Nobody is in the run at either server: no announcement will close the iterations that are still open.
-	if last := min(slices.Max(sh.reached), sh.cut.at) - 1; sh.agrees && s.heardAll(sh) && last >= sh.closed {
+	if last := min(reachedMax(sh.peers), sh.cut.at) - 1; sh.agrees && s.heardAll(sh) && last >= sh.closed {
 		out = s.tellClosed(sh, announcement{iter: last}, out)
 	}
 	return out
@@ -208,7 +208,7 @@ func (s *Server) tellClosed(sh *ownShard, c announcement, out []Effect) []Effect
 
 // heardAll says whether a shard that follows has heard everything there is to hear while no worker comes back.
 func (s *Server) heardAll(sh *ownShard) bool {
-	return !sh.agreement.follows || s.present == 0 && sh.agreement.leaderEndedLives == s.endedLives
+	return !sh.agreement.follows || s.members.present == 0 && sh.agreement.leaderEndedLives == s.members.endedLives
 }
 
 // deliverOwn ends a step: it delivers the announcements of this server's shards to this server's other shards.
@@ -225,7 +225,7 @@ func (s *Server) deliverOwn(out []Effect) []Effect {
 func (s *Server) announceAllLeft(out []Effect) []Effect {
 	for _, id := range s.owned {
 		if sh := s.shards[id]; sh.agreement.leads {
-			out = s.announce(sh, announcement{allLeft: true, endedLives: s.endedLives}, out)
+			out = s.announce(sh, announcement{allLeft: true, endedLives: s.members.endedLives}, out)
 		} else if sh.agreement.follows {
 			out = s.follow(sh, out)
 		}

@@ -62,10 +62,9 @@ func (s *Server) makeAhead(c *Ahead) {
 	s.ahead, s.acks = a, true
 	for _, id := range s.owned {
 		sh := s.shards[id]
-		sh.aligns = make([]bool, s.workers)
-		sh.slotMax += AheadSlots(c.Owners) // after a loss a shard may have pushes of two iterations
+		sh.slots.most += AheadSlots(c.Owners) // after a loss a shard may have pushes of two iterations
 		if c.Apart {
-			sh.slotMax *= 2
+			sh.slots.most *= 2
 		}
 	}
 }
@@ -86,7 +85,7 @@ func (s *Server) isGone(owner int32) bool {
 	if s.ahead != nil {
 		return s.ahead.live[owner] == 0
 	}
-	return s.left[owner]
+	return s.members.left[owner]
 }
 
 // ownersOf adds n to the number of workers for each owner of w, and returns the owners whose number was or becomes 0.
@@ -106,14 +105,15 @@ func (s *Server) ownersOf(w, n int32) (changed []int32) {
 // pullArrives notes whether a pull aligns its worker.
 func (s *Server) pullArrives(m *wire.Header) {
 	if s.ahead != nil {
-		s.shards[m.Shard].aligns[m.Worker] = m.Part == isAgain
+		s.shards[m.Shard].peers[m.Worker].aligns = m.Part == isAgain
 	}
 }
 
 // tryAhead hands a pull to the scheme once its iteration is open, so that the scheme answers at once. The scheme judges what
 // the owner has pushed; the worker continues where its pull says, or at v.
 func (s *Server) tryAhead(sh *ownShard, w int32, out []Effect) []Effect {
-	if !sh.pullPending[w] || s.left[w] || sh.pullIter[w] > sh.v() && !(s.ahead.lost && sh.aligns[w]) {
+	k := &sh.peers[w]
+	if !k.pullPending || s.members.left[w] || k.pullIter > sh.v() && !(s.ahead.lost && k.aligns) {
 		return out
 	}
 	return s.wantedAhead(sh, w, out)
@@ -130,9 +130,9 @@ func (s *Server) noteLoss(m *wire.Header) {
 }
 
 func (s *Server) wantedAhead(sh *ownShard, w int32, out []Effect) []Effect {
-	sh.pullPending[w], sh.pullHeld[w] = false, true
+	sh.peers[w].tell()
 	sh.stats.Pulls++
-	return s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: min(sh.reached[w], sh.v())}, out)
+	return s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: min(sh.peers[w].reached, sh.v())}, out)
 }
 
 // answerAhead hands over the pulls that waited for an iteration that is closed now.
@@ -156,7 +156,7 @@ func (s *Server) answerAhead(out []Effect) []Effect {
 // v already, through another worker; this worker computes it all the same.
 func (s *Server) letsInto(sh *ownShard, w int32, iter int64) int64 {
 	if s.ahead != nil {
-		return max(sh.v(), sh.pullIter[w])
+		return max(sh.v(), sh.peers[w].pullIter)
 	}
 	return iter
 }
@@ -194,11 +194,11 @@ func (w *Worker) isTooLate(s int32) bool {
 // when a server knows of a loss, it answers such a pull at once, and the parameters may belong to different iterations, as those of a worker
 // that skips iterations under other schemes do.
 func (w *Worker) align(out []Effect) []Effect {
-	if !w.pullsAhead() || w.open > 0 || w.stop {
+	if !w.pullsAhead() || w.replies.open > 0 || w.replies.stop {
 		return out
 	}
 	for s := range w.shards {
-		if sh := &w.shards[s]; sh.letInto < w.next {
+		if sh := &w.shards[s]; sh.letInto < w.replies.next {
 			out = w.pullAgain(int32(s), out)
 		}
 	}
@@ -212,14 +212,14 @@ const isAgain = 1
 func (w *Worker) pullAgain(s int32, out []Effect) []Effect {
 	sh := &w.shards[s]
 	sh.replied, sh.landed = false, 0
-	w.open++
+	w.replies.open++
 	w.work.silent++
 	w.early.unanswered += w.answersDue(s)
 	for _, p := range w.plan.Shards[s].Pieces {
 		w.early.pieces[p.ID].landed = false
 		w.early.layers[p.Layer].missing++
 	}
-	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Iter: w.next, Part: isAgain}
+	m := wire.Header{Kind: wire.Pull, Worker: w.me, Shard: s, Iter: w.replies.next, Part: isAgain}
 	return append(out, Effect{Kind: Expect, Shard: s, To: w.plan.Shards[s].Server},
 		Effect{Kind: Send, To: w.plan.Shards[s].Server, Msg: m})
 }

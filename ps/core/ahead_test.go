@@ -112,7 +112,7 @@ func genAhead(t *rapid.T) *aheadRun {
 	c.work = d
 	for _, s := range c.servers {
 		for _, id := range s.owned {
-			s.shards[id].makeParts(2, workers)
+			s.shards[id].makeParts(2)
 		}
 		s.makeAhead(&Ahead{Owners: d.owners})
 	}
@@ -248,7 +248,7 @@ func (a *aheadServer) tell(kind wire.Kind, w int32, iter, life int64) {
 
 func (a *aheadServer) push(by, owner int32, iter int64) {
 	a.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Worker: by, Owner: owner, Parts: 1, Iter: iter, Samples: 1}})
-	a.step(Input{Kind: PieceLanded, Worker: by, Slot: a.sh.landing[by].slot})
+	a.step(Input{Kind: PieceLanded, Worker: by, Slot: a.sh.peers[by].landing.slot})
 }
 
 func (a *aheadServer) expect(want ...string) {
@@ -280,8 +280,8 @@ func TestAnIterationNeedsWhatSomebodyComputes(t *testing.T) {
 	a.expect()
 	a.tell(wire.Left, 0, 0, 0)
 	a.expect("w2@2") // nobody computes batch 1 any more
-	if n := a.sh.stats.DroppedFor[scheme.Surplus]; n != 1 || a.sh.version != 2 || a.sh.samples != 5 {
-		t.Errorf("%d copies dropped, %d versions of %d samples, want 1, 2 and 5", n, a.sh.version, a.sh.samples)
+	if n := a.sh.stats.DroppedFor[scheme.Surplus]; n != 1 || a.sh.versions.version != 2 || a.sh.versions.samples != 5 {
+		t.Errorf("%d copies dropped, %d versions of %d samples, want 1, 2 and 5", n, a.sh.versions.version, a.sh.versions.samples)
 	}
 	a.tell(wire.Joined, 1, 1, 1)
 	a.expect("w1@2")

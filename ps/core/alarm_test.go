@@ -38,12 +38,12 @@ func TestAlarmsOfAnEarlierSchemeAreForNobody(t *testing.T) {
 		version := int64(0)
 		push := func(w int32, i int64, at time.Duration) {
 			step(Input{Kind: Arrived, At: at, Msg: wire.Header{Kind: wire.Push, Worker: w, Owner: w, Parts: 1, Iter: i, Samples: 1, Version: version}})
-			slot := node.shards[0].landing[w].slot
+			slot := node.shards[0].peers[w].landing.slot
 			step(Input{Kind: PieceLanded, At: at, Worker: w, Slot: slot})
 		}
 		pull := func(w int32, i int64, at time.Duration) {
 			step(Input{Kind: Arrived, At: at, Msg: wire.Header{Kind: wire.Pull, Worker: w, Iter: i}})
-			if buf := node.shards[0].sendingBuf[w]; buf >= 0 {
+			if buf := node.shards[0].peers[w].replyBuf; buf >= 0 {
 				step(Input{Kind: ReplySent, At: at, Worker: w, Buf: buf})
 			}
 		}

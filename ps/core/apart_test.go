@@ -40,7 +40,7 @@ func newApartServer(t *testing.T) *aheadServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	coded, _ := scheme.Lookup("coded")
+	coded, _ := scheme.All.Lookup("coded")
 	ss, err := NewShardSchemes([]scheme.Phase{{Scheme: "coded", Common: scheme.Common{Fold: coded.Fold}, Params: coded.Params()}},
 		scheme.Env{Workers: 4, Shards: []int32{0}, Servers: 1, Code: pairs{}}, 0)
 	if err != nil {
@@ -53,7 +53,7 @@ func newApartServer(t *testing.T) *aheadServer {
 // pushPart pushes the private part of an iteration, 3 samples, or the sum, with 1 sample of its worker's own.
 func (a *aheadServer) pushPart(w int32, iter int64, part int32) {
 	a.offerPart(w, iter, part)
-	a.step(Input{Kind: PieceLanded, Worker: w, Slot: a.sh.landing[w].slot})
+	a.step(Input{Kind: PieceLanded, Worker: w, Slot: a.sh.peers[w].landing.slot})
 }
 
 func (a *aheadServer) offerPart(w int32, iter int64, part int32) {
@@ -76,13 +76,13 @@ func TestTheSchemeHearsOfEachPart(t *testing.T) {
 	a.pushPart(0, 0, 1)
 	a.pushPart(2, 0, 1)
 	a.expect() // worker 3's private part is missing
-	if n := a.sh.stats.Duplicates; n != 1 || a.sh.low != 0 || a.sh.stagedN != 5 {
-		t.Errorf("%d headers arrived twice, v is %d, %d pushes staged; want 1, 0 and 5", n, a.sh.low, a.sh.stagedN)
+	if n := a.sh.stats.Duplicates; n != 1 || a.sh.low != 0 || a.sh.slots.staged != 5 {
+		t.Errorf("%d headers arrived twice, v is %d, %d pushes staged; want 1, 0 and 5", n, a.sh.low, a.sh.slots.staged)
 	}
 	a.pushPart(3, 0, 0)
 	a.expect("w3@1", "w0@1", "w1@1", "w2@1")
-	if a.sh.version != 1 || a.sh.samples != 16 || a.sh.samplesTaken != 16 || a.sh.accepted != 4 || a.sh.stagedN != 0 {
-		t.Errorf("version %d of %d samples, %d taken, %d pushes, %d staged; want 1, 16, 16, 4 and 0", a.sh.version, a.sh.samples, a.sh.samplesTaken, a.sh.accepted, a.sh.stagedN)
+	if a.sh.versions.version != 1 || a.sh.versions.samples != 16 || a.sh.samplesTaken != 16 || a.sh.versions.accepted != 4 || a.sh.slots.staged != 0 {
+		t.Errorf("version %d of %d samples, %d taken, %d pushes, %d staged; want 1, 16, 16, 4 and 0", a.sh.versions.version, a.sh.versions.samples, a.sh.samplesTaken, a.sh.versions.accepted, a.sh.slots.staged)
 	}
 	a.pushPart(3, 0, 1) // its sum of iteration 0
 	if n := a.sh.stats.DroppedFor[scheme.Late]; n != 1 {
@@ -100,8 +100,8 @@ func TestTheSchemeHearsOfEachPart(t *testing.T) {
 	a.expect()
 	a.tell(wire.Left, 2, 0, 0)
 	a.expect("w0@2", "w1@2", "w3@2")
-	if a.sh.version != 2 || a.sh.samples != 32 || a.sh.stats.Pushes != 12 || a.sh.stats.Skipped != 1 { // worker 1 has not pushed its sum of iteration 0
-		t.Errorf("version %d of %d samples after %d pushes and %d skipped iterations, want 2, 32, 12 and 1", a.sh.version, a.sh.samples, a.sh.stats.Pushes, a.sh.stats.Skipped)
+	if a.sh.versions.version != 2 || a.sh.versions.samples != 32 || a.sh.stats.Pushes != 12 || a.sh.stats.Skipped != 1 { // worker 1 has not pushed its sum of iteration 0
+		t.Errorf("version %d of %d samples after %d pushes and %d skipped iterations, want 2, 32, 12 and 1", a.sh.versions.version, a.sh.versions.samples, a.sh.stats.Pushes, a.sh.stats.Skipped)
 	}
 	if err := a.s.Check(); err != nil {
 		t.Error(err)

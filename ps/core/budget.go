@@ -31,7 +31,9 @@ func (b Budget) Spent(samples, versions int64) bool {
 }
 
 // isSpent says whether the budget is used up.
-func (s *Server) isSpent(lead *ownShard) bool { return s.budget.Spent(lead.samplesTaken, lead.version) }
+func (s *Server) isSpent(lead *ownShard) bool {
+	return s.budget.Spent(lead.samplesTaken, lead.versions.version)
+}
 
 // isNearlySpent says whether the pushes of workers that keep copies of the lead shard may use up the budget before
 // these workers have to pull. Each may push the iteration that it computes, and the iterations that a copy of clock v
@@ -42,7 +44,7 @@ func (s *Server) isNearlySpent(lead *ownShard) bool {
 	if left := s.budget.Samples - lead.samplesTaken; s.budget.Samples > 0 && (left-1)/max(1, s.budget.PerPush) < pushes {
 		return true
 	}
-	return s.budget.Updates > 0 && s.budget.Updates-lead.version <= pushes
+	return s.budget.Updates > 0 && s.budget.Updates-lead.versions.version <= pushes
 }
 
 // mustPull says whether workers must pull the shard before every iteration, though they keep copies.
@@ -53,7 +55,7 @@ func (s *Server) mustPull(sh *ownShard) bool {
 // hasAllUpdates says whether the lead shard has all versions of the budget. Other shards keep folding: a worker that
 // the lead shard has not stopped must find its own pushes there.
 func (s *Server) hasAllUpdates(sh *ownShard) bool {
-	return sh.id == 0 && s.budget.Updates > 0 && sh.version >= s.budget.Updates
+	return sh.id == 0 && s.budget.Updates > 0 && sh.versions.version >= s.budget.Updates
 }
 
 // count adds the samples of a push that has landed; a push that is dropped is counted back.
@@ -64,24 +66,24 @@ func (sh *ownShard) count(samples int64) { sh.samplesTaken += samples }
 // workers ends at once.
 func (s *Server) stopWorkers() {
 	lead := s.shards[0]
-	if lead == nil || s.stopping && !s.pausing {
+	if lead == nil || s.halt.stopping && !s.halt.pausing {
 		return
 	}
 	at := int64(0)
 	if lead.exact {
 		at = lead.letInto + 1
 	}
-	if s.pausing {
-		at = min(at, s.stopAt)
+	if s.halt.pausing {
+		at = min(at, s.halt.stopAt)
 	}
-	s.stopping, s.pausing, s.stopAt = true, false, at
+	s.halt.stopping, s.halt.pausing, s.halt.stopAt = true, false, at
 }
 
 // stopWhenSpent stops the workers when the budget is used up. It is called before the lead shard lets a worker into an
 // iteration, and after each decision, since any may have used the budget up.
 func (s *Server) stopWhenSpent(sh *ownShard) {
-	if sh.id == 0 && (!s.stopping || s.pausing) && s.isSpent(sh) {
-		s.budgetSpent = true
+	if sh.id == 0 && (!s.halt.stopping || s.halt.pausing) && s.isSpent(sh) {
+		s.halt.budgetSpent = true
 		s.stopWorkers()
 	}
 }

@@ -116,7 +116,7 @@ func TestBudgetsHoldThroughPauses(t *testing.T) {
 		for part := 0; ; part++ {
 			steps, at, paused := 0, 1+rng.IntN(300), false
 			c.trace = func(string, Input, []Effect) {
-				if steps++; steps == at && part < 6 && !c.servers[0].stopping {
+				if steps++; steps == at && part < 6 && !c.servers[0].halt.stopping {
 					paused = true
 					c.add(pending{line: "pause", node: c.servers[0], name: "s0", in: Input{Kind: PauseNow}})
 				}

@@ -42,7 +42,7 @@ func (sh *ownShard) forgetAtCut(w int32) {
 			return false
 		}
 		sh.count(-p.head.Samples)
-		sh.freeSlot(sh.unstage(w, p.head.Iter, p.head.Part).slot)
+		sh.slots.freeSlot(sh.unstage(w, p.head.Iter, p.head.Part).slot)
 		sh.stats.drop(scheme.Gone)
 		return true
 	})
@@ -65,7 +65,7 @@ func (s *Server) tellPushed(sh *ownShard, p *pushed, out []Effect) []Effect {
 // does nothing while no worker is in the run.
 func (s *Server) changeScheme(sh *ownShard, out []Effect) []Effect {
 	changed := false
-	for ; s.present > 0; changed = true {
+	for ; s.members.present > 0; changed = true {
 		if out = s.closeBeforeCut(sh, out); sh.v() < sh.cut.at {
 			break
 		}
@@ -74,14 +74,14 @@ func (s *Server) changeScheme(sh *ownShard, out []Effect) []Effect {
 		sh.cut.pushes, sh.cut.pulls = nil, nil
 		clocks := make([]int64, s.workers)
 		for w := range clocks {
-			if s.left[w] {
+			if s.members.left[w] {
 				clocks[w] = -1
 				continue
 			}
-			if sh.clock[w] < at { // the others did not wait for this slow worker: what it pushes before the cut is late
+			if sh.peers[w].clock < at { // the others did not wait for this slow worker: what it pushes before the cut is late
 				sh.setClock(int32(w), at)
 			}
-			clocks[w] = sh.clock[w]
+			clocks[w] = sh.peers[w].clock
 		}
 		for _, p := range pushes {
 			clocks[p.head.Worker] = at
@@ -89,10 +89,10 @@ func (s *Server) changeScheme(sh *ownShard, out []Effect) []Effect {
 		if sh.cut.awaits {
 			sh.cut.changes, sh.cut.began = sh.cut.changes+1, at
 		}
-		sh.setScheme(sh.cut.next(clocks, sh.version))
+		sh.setScheme(sh.cut.next(clocks, sh.versions.version))
 		sh.closed = max(sh.closed, at)
-		for _, p := range sh.landing {
-			if p != nil && p.head.Iter >= at && p.head.Iter < sh.cut.at {
+		for i := range sh.peers {
+			if p := sh.peers[i].landing; p != nil && p.head.Iter >= at && p.head.Iter < sh.cut.at {
 				out = s.decide(sh, schemeEvent(scheme.Offered, p.head), out)
 			}
 		}
@@ -103,7 +103,7 @@ func (s *Server) changeScheme(sh *ownShard, out []Effect) []Effect {
 			out = s.tellPushed(sh, p, out)
 		}
 		for _, w := range pulls {
-			if sh.pullIter[w] >= sh.cut.at {
+			if sh.peers[w].pullIter >= sh.cut.at {
 				sh.cut.pulls = append(sh.cut.pulls, w)
 			} else {
 				out = s.tellWanted(sh, w, out)
@@ -130,20 +130,20 @@ func (s *Server) closeBeforeCut(sh *ownShard, out []Effect) []Effect {
 // still holds back then is the first that the next scheme is told of.
 func (s *Server) drainScheme(sh *ownShard, out []Effect) []Effect {
 	for w := range int32(s.workers) {
-		if !s.left[w] {
+		if !s.members.left[w] {
 			out = s.decide(sh, scheme.Event{Kind: scheme.Left, Worker: w, Shard: sh.id}, out)
 		}
 	}
 	var open []int32
-	for w, waits := range sh.pullHeld {
-		if waits {
-			sh.pullHeld[w] = false
+	for w := range sh.peers {
+		if k := &sh.peers[w]; k.pullHeld {
+			k.pullHeld = false
 			open = append(open, int32(w))
 		}
 	}
 	sh.cut.pulls = append(open, sh.cut.pulls...)
-	if n := sh.stagedN - len(sh.cut.pushes); n != 0 || sh.folded != 0 {
-		panic(fmt.Sprintf("core: shard %d: %d pushes are staged and %d folded after every worker left %v", sh.id, n, sh.folded, sh.scheme))
+	if n := sh.slots.staged - len(sh.cut.pushes); n != 0 || sh.versions.folded != 0 {
+		panic(fmt.Sprintf("core: shard %d: %d pushes are staged and %d folded after every worker left %v", sh.id, n, sh.versions.folded, sh.scheme))
 	}
 	return out
 }

@@ -36,7 +36,7 @@ func genPhases(t *rapid.T) rule {
 // copies says whether workers keep copies under the rule.
 func (r rule) copies() bool {
 	ph := r.phases()[0]
-	e, _ := scheme.Lookup(ph.Scheme)
+	e, _ := scheme.All.Lookup(ph.Scheme)
 	return e.CopiesOf(ph.Params) != scheme.Pulled
 }
 
@@ -60,7 +60,7 @@ func checkPhases(t *rapid.T, c *cluster, sh *shard.Shard, phases []scheme.Phase,
 	}
 	versions, drops, counted := int64(0), false, true
 	for k, ph := range phases {
-		e, _ := scheme.Lookup(ph.Scheme)
+		e, _ := scheme.All.Lookup(ph.Scheme)
 		switch p := ph.Params.(type) {
 		case *scheme.SoftsyncParams:
 			versions += (n[k] + p.Q - 1) / p.Q // the last worker to leave, or the change, commits the rest
@@ -110,7 +110,7 @@ func checkPhases(t *rapid.T, c *cluster, sh *shard.Shard, phases []scheme.Phase,
 	}
 	for iter, lead := range c.lead[sh.ID] {
 		ph := phases[phaseOf(phases, iter)]
-		e, _ := scheme.Lookup(ph.Scheme)
+		e, _ := scheme.All.Lookup(ph.Scheme)
 		if bound, ok := e.LeadMax(ph.Params); ok && lead > bound {
 			t.Fatalf("shard %d %s let a worker lead by %d into iteration %d, the bound is %d", sh.ID, ph.Scheme, lead, iter, bound)
 		}
@@ -394,8 +394,8 @@ func checkReadsLikeBSP(t *rapid.T, r rule) {
 		}
 	}
 	for w, n := range c.iters {
-		if n != 5 || c.workers[w].LeadMax != 0 {
-			t.Fatalf("worker %d computed %d iterations at a lead of %d, want 5 at 0", w, n, c.workers[w].LeadMax)
+		if n != 5 || c.workers[w].Counts.LeadMax != 0 {
+			t.Fatalf("worker %d computed %d iterations at a lead of %d, want 5 at 0", w, n, c.workers[w].Counts.LeadMax)
 		}
 	}
 	if c.servers[0].shards[0].cut.at != math.MaxInt64 && r.until[len(r.until)-1] <= 5 {

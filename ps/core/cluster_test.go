@@ -110,14 +110,14 @@ func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budge
 		replied: map[string]int{}, versions: map[int32][]string{}, replyContents: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]map[int64]int64{},
 		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, piecewise: map[[2]int32]*piecewiseReply{}, publishedPieces: map[string][]string{},
 	}
-	c.order, _ = send.Lookup(order)
+	c.order, _ = send.All.Lookup(order)
 	c.options = options
 	push, reply := plan.Largest()
 	c.options.Largest = max(push, reply)
 	c.copyOf = func(i int) Copy {
 		r := rules[i]
 		if r.params == nil {
-			e, _ := scheme.Lookup(r.name)
+			e, _ := scheme.All.Lookup(r.name)
 			r.params = e.Params()
 		}
 		return CopyOf(r.name, r.common, r.params, workers)
@@ -167,7 +167,7 @@ func skipsAhead(rules []rule) (skips []bool) {
 				phases = phases[k : k+1]
 			}
 			return slices.ContainsFunc(phases, func(ph scheme.Phase) bool {
-				e, _ := scheme.Lookup(ph.Scheme)
+				e, _ := scheme.All.Lookup(ph.Scheme)
 				_, bounded := e.LeadMax(ph.Params)
 				return bounded
 			})
@@ -181,7 +181,7 @@ func skipsAhead(rules []rule) (skips []bool) {
 func (c *cluster) policy() send.Policy { return c.order.New(c.options) }
 
 func fifo() send.Policy {
-	e, _ := send.Lookup("fifo")
+	e, _ := send.All.Lookup("fifo")
 	return e.New(send.Options{})
 }
 
@@ -228,7 +228,7 @@ func (c *cluster) turnsBefore(iter int64) (turns []int64) {
 // phases are the schemes of the rule in turn, defaults filled.
 func (r rule) phases() (all []scheme.Phase) {
 	for k, one := range append([]rule{r}, r.then...) {
-		e, ok := scheme.Lookup(one.name)
+		e, ok := scheme.All.Lookup(one.name)
 		if !ok {
 			panic("no scheme " + one.name)
 		}
@@ -323,7 +323,7 @@ func (c *cluster) drain(limit int) error {
 		}
 		p.in.At = max(p.in.At, time.Duration(step)*time.Millisecond)
 		out := p.node.Step(p.in, nil)
-		if s, ok := p.node.(*Server); ok && !s.done {
+		if s, ok := p.node.(*Server); ok && !s.members.done {
 			c.done[s] = false
 		}
 		if c.trace != nil {

@@ -10,7 +10,7 @@ import (
 func (s *Server) drop(sh *ownShard, d scheme.Decision, why scheme.Reason) {
 	p := sh.unstage(d.Worker, d.Iter, d.Part)
 	sh.count(-p.head.Samples)
-	sh.freeSlot(p.slot)
+	sh.slots.freeSlot(p.slot)
 	sh.stats.drop(why)
 }
 
@@ -26,15 +26,15 @@ func (s *Server) fold(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
 		return append(out, e)
 	}
 	p := sh.unstage(d.Worker, d.Iter, d.Part)
-	sh.folded++
-	sh.saveNext = sh.saveNext || p.head.Flags&wire.Save != 0
+	sh.versions.folded++
+	sh.versions.saveNext = sh.versions.saveNext || p.head.Flags&wire.Save != 0
 	if sh.agreement.leads && sh.agrees {
 		sh.agreement.contributors = append(sh.agreement.contributors, d.Worker)
 	}
 	e.Slot, e.Msg = p.slot, p.head
 	sh.tally.folded(&p.head)
 	out = append(out, e)
-	sh.freeSlot(p.slot) // the driver folds before it gives the slot to the next Stage: it obeys the effects of a shard in order
+	sh.slots.freeSlot(p.slot) // the driver folds before it gives the slot to the next Stage: it obeys the effects of a shard in order
 	return out
 }
 
@@ -42,36 +42,36 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	if s.hasAllUpdates(sh) {
 		return out // all pushes of this commit were dropped
 	}
-	dst := sh.freeBuf()
-	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.cur, Dst: dst, Iter: sh.version + 1,
-		Clock: sh.rateClock(s.workers), Scale: d.Scale, Weight: s.weigh(sh, d.Weight, d.Samples, sh.folded), Samples: d.Samples, Before: sh.samples})
+	dst := sh.versions.freeBuf()
+	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.versions.cur, Dst: dst, Iter: sh.versions.version + 1,
+		Clock: sh.versions.rateClock(s.workers), Scale: d.Scale, Weight: s.weigh(sh, d.Weight, d.Samples, sh.versions.folded), Samples: d.Samples, Before: sh.versions.samples})
 	sh.tally.committed()
 	if d.Approximate {
 		sh.stats.Approximate++
 	}
 	if d.Unpushed > 0 || s.isApart() {
-		sh.accepted += int64(s.workers) // these pushes stand for those of all
+		sh.versions.accepted += int64(s.workers) // these pushes stand for those of all
 	} else {
-		sh.accepted += sh.folded
+		sh.versions.accepted += sh.versions.folded
 	}
 	if sh.whole {
-		sh.rated += int64(s.workers)
+		sh.versions.rated += int64(s.workers)
 	} else {
-		sh.rated += sh.folded
+		sh.versions.rated += sh.versions.folded
 	}
-	sh.folded = 0
-	sh.cur = dst
-	sh.version++
+	sh.versions.folded = 0
+	sh.versions.cur = dst
+	sh.versions.version++
 	if sh.whole && d.Worker == scheme.NoWorker {
 		sh.closed = max(sh.closed, d.Iter+1)
 	}
-	before := sh.samples
-	sh.samples += d.Samples
+	before := sh.versions.samples
+	sh.versions.samples += d.Samples
 	sh.count(d.Unpushed)
 	if s.snapshotEvery > 0 {
 		// A commit may pass several marks. It then makes one snapshot, for the last of them.
-		if k := sh.samples / s.snapshotEvery; k > before/s.snapshotEvery {
-			out = append(out, Effect{Kind: Snapshot, Shard: sh.id, Src: sh.cur, Iter: k - 1, Samples: sh.samples})
+		if k := sh.versions.samples / s.snapshotEvery; k > before/s.snapshotEvery {
+			out = append(out, Effect{Kind: Snapshot, Shard: sh.id, Src: sh.versions.cur, Iter: k - 1, Samples: sh.versions.samples})
 		}
 	}
 	return sh.saveEffect(out)

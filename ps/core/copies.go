@@ -41,7 +41,7 @@ type Copy struct {
 
 // CopyOf is the Copy that a scheme with these keys asks for.
 func CopyOf(name string, c scheme.Common, p scheme.Params, workers int) Copy {
-	e, ok := scheme.Lookup(name)
+	e, ok := scheme.All.Lookup(name)
 	if !ok || e.CopiesOf(p) == scheme.Pulled {
 		return Copy{}
 	}
@@ -98,7 +98,7 @@ func (w *Worker) refreshShard(s int32, out []Effect) []Effect {
 		if w.copies[s].mustPull || w.shards[s].clock < w.iter+1-w.copies[s].Bound {
 			return w.pull(s, out)
 		}
-		w.Cached[s]++
+		w.Counts.Cached[s]++
 		return w.settle(s, w.addLocal(s, -1, w.iter, out))
 	case scheme.Published:
 		c := &w.copies[s]
@@ -147,9 +147,9 @@ func (w *Worker) settle(s int32, out []Effect) []Effect {
 	}
 	c.settled = true
 	w.noteCopyReady(s)
-	w.open--
+	w.replies.open--
 	if w.state == Waiting {
-		w.last = s
+		w.replies.last = s
 	}
 	return out
 }
@@ -173,8 +173,8 @@ func (w *Worker) published(in Input, out []Effect) []Effect {
 	c.beside, c.head, c.landed = true, m, 0
 	c.mustPull = c.mustPull || m.Flags&wire.Ask != 0
 	c.headersReceived++
-	w.clock = max(w.clock, m.Clock)
-	w.stop = w.stop || m.Flags&wire.Stop != 0
+	w.replies.clock = max(w.replies.clock, m.Clock)
+	w.replies.stop = w.replies.stop || m.Flags&wire.Stop != 0
 	if !w.replyIsComplete(m.Shard) {
 		return out
 	}

@@ -192,8 +192,8 @@ func TestReadsOfCopiesUnderRandomOrders(t *testing.T) {
 		}
 		c.nothingComing(t)
 		for i, w := range c.workers {
-			if w.LeadMax > bound {
-				t.Fatalf("worker %d had a lead of %d, the bound is %d", i, w.LeadMax, bound)
+			if w.Counts.LeadMax > bound {
+				t.Fatalf("worker %d had a lead of %d, the bound is %d", i, w.Counts.LeadMax, bound)
 			}
 			if w.iter > atStop[i]+1 {
 				t.Fatalf("worker %d was at %d when the budget was used up and computed %d, with s=%d", i, atStop[i], w.iter, lead.Bound)
@@ -221,8 +221,8 @@ func TestCopiesWithoutStalenessAreFresh(t *testing.T) {
 		c := newCluster(plan, workers, []rule{r}, Budget{Samples: int64(50 * workers)}, 0)
 		c.pick = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2)).IntN
 		c.reads = func(w *Worker, iter int64) error {
-			if w.LeadMax != 0 {
-				return fmt.Errorf("lead %d", w.LeadMax)
+			if w.Counts.LeadMax != 0 {
+				return fmt.Errorf("lead %d", w.Counts.LeadMax)
 			}
 			return c.readsOfCopies(w, iter)
 		}
@@ -230,8 +230,8 @@ func TestCopiesWithoutStalenessAreFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, n := range c.iters {
-			if n != 5 || slices.Max(c.workers[i].Cached) != 0 {
-				t.Fatalf("%s: worker %d computed %d iterations, of 5, and read its cache %v times, of 0", r.name, i, n, c.workers[i].Cached)
+			if n != 5 || slices.Max(c.workers[i].Counts.Cached) != 0 {
+				t.Fatalf("%s: worker %d computed %d iterations, of 5, and read its cache %v times, of 0", r.name, i, n, c.workers[i].Counts.Cached)
 			}
 		}
 		for i := range plan.Shards {
@@ -297,8 +297,8 @@ func TestACacheSavesPulls(t *testing.T) {
 				pulls, of, asks = pulls+1, next, asks || next+s+2 >= iters
 			}
 		}
-		if c.iters[0] != iters || st.Pulls != pulls || c.workers[0].Cached[0] != iters+1-st.Pulls || st.Pushes != iters || s > 0 && pulls >= iters-s {
-			t.Errorf("s=%d: %d iterations, %+v, %v cached; want %d, %d pulls and the rest cached", s, c.iters[0], st, c.workers[0].Cached, iters, pulls)
+		if c.iters[0] != iters || st.Pulls != pulls || c.workers[0].Counts.Cached[0] != iters+1-st.Pulls || st.Pushes != iters || s > 0 && pulls >= iters-s {
+			t.Errorf("s=%d: %d iterations, %+v, %v cached; want %d, %d pulls and the rest cached", s, c.iters[0], st, c.workers[0].Counts.Cached, iters, pulls)
 		}
 	}
 }
@@ -360,8 +360,8 @@ func TestAPublishedVersionIsAdoptedBetweenTwoIterations(t *testing.T) {
 	if got, want := text(w.Step(Input{Kind: PieceLanded}, nil)), "Adopt shard0; AddLocal shard0 += 0.5*0.25*slot0; Send to=0 Taken w0 shard0 version=5; Compute iter=3"; got != want {
 		t.Errorf("at last:\n%s, want\n%s", got, want)
 	}
-	if w.LeadMax != 1 {
-		t.Errorf("lead %d, want 1", w.LeadMax)
+	if w.Counts.LeadMax != 1 {
+		t.Errorf("lead %d, want 1", w.Counts.LeadMax)
 	}
 }
 

@@ -110,7 +110,7 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 	withoutCopiesBesideDrop(rules)
 	workers := rapid.IntRange(1, 5).Draw(t, "workers")
 	budget := Budget{Samples: int64(rapid.IntRange(1, 200).Draw(t, "samples")), PerPush: 10}
-	order := rapid.SampledFrom(send.Names()).Draw(t, "order")
+	order := rapid.SampledFrom(send.All.Names()).Draw(t, "order")
 	options := send.Options{Spec: send.Spec{Window: int64(rapid.IntRange(0, 40).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 40).Draw(t, "credit"))}}
 	return newOrderedCluster(plan, workers, rules, budget, 25, order, options), rules
 }
@@ -239,15 +239,15 @@ func checkShard(t *rapid.T, c *cluster, sh *shard.Shard, rules []rule) {
 	if st.Stats.Pushes != int64(len(pushes)) || st.Stats.Dropped != int64(len(pushes))-n || st.Accepted != n || st.Samples != 10*n {
 		t.Fatalf("shard %d counts %+v for %d pushes of which %d were folded", sh.ID, st, len(pushes), n)
 	}
-	if want := marks(c.versions[sh.ID], 25); !slices.Equal(c.snaps[sh.ID], want) {
+	if want := marksOf(c.versions[sh.ID], 25); !slices.Equal(c.snaps[sh.ID], want) {
 		t.Fatalf("shard %d kept snapshots %v, want %v", sh.ID, c.snaps[sh.ID], want)
 	}
 	checkPhases(t, c, sh, rules[sh.Rule].phases(), pushes, folded)
 }
 
-// marks are the snapshots of a shard by the rule: a commit of 10 samples a push that passes one or more multiples
+// marksOf are the snapshots of a shard by the rule: a commit of 10 samples a push that passes one or more multiples
 // of every is a snapshot, of the last of them.
-func marks(commits []string, every int64) []int64 {
+func marksOf(commits []string, every int64) []int64 {
 	var list []int64
 	samples := int64(0)
 	for _, c := range commits {
@@ -293,8 +293,8 @@ func TestAPushReportsTheLargestClockOfTheReplies(t *testing.T) {
 		}
 		w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Reply, Shard: int32(s), Iter: 7, Clock: v}}, nil)
 	}
-	if w.Iter() != 7 || w.LeadMax != 4 {
-		t.Fatalf("iteration %d at a lead of %d, want 7 at 4", w.Iter(), w.LeadMax)
+	if w.Iter() != 7 || w.Counts.LeadMax != 4 {
+		t.Fatalf("iteration %d at a lead of %d, want 7 at 4", w.Iter(), w.Counts.LeadMax)
 	}
 	w.Step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 1}}, nil)
 	out := w.Step(Input{Kind: PieceReady, Piece: 0}, nil)
@@ -460,7 +460,7 @@ func TestEventsCarryTheNormsOfTheirPush(t *testing.T) {
 		t.Errorf("told %v", ev)
 	}
 	for name, want := range map[string]bool{"vap": true, "pssp": false, "bsp": false} {
-		e, _ := scheme.Lookup(name)
+		e, _ := scheme.All.Lookup(name)
 		ss, err := NewShardSchemes([]scheme.Phase{{Scheme: name, Params: e.Params()}}, scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Seed: 1}, 0)
 		if err != nil || ss.Norms != want {
 			t.Errorf("%s: needs norms: %v, %v; want %v", name, ss.Norms, err, want)

@@ -33,10 +33,10 @@ func (w *Worker) dealt(m wire.Header, out []Effect) []Effect {
 
 // lacksBatch says whether the worker does not know the batch of its next iteration.
 func (w *Worker) lacksBatch() bool {
-	return w.batches.until > 0 && !w.early.nextStarted && max(w.next, w.iter+1) >= w.batches.until
+	return w.batches.until > 0 && !w.early.nextStarted && max(w.replies.next, w.iter+1) >= w.batches.until
 }
 
 // AwaitsBatch says whether the worker has computed all iterations whose batch it knows, and waits for the next one.
 func (w *Worker) AwaitsBatch() bool {
-	return w.lacksBatch() && !w.stop && !w.batches.noMore && w.state == Waiting && w.open == 0
+	return w.lacksBatch() && !w.replies.stop && !w.batches.noMore && w.state == Waiting && w.replies.open == 0
 }

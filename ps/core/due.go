@@ -35,7 +35,7 @@ type exchangeClocks struct {
 // be pulled where they are due: there may be no copies, rounds, grants or work policy. turns are the numbers of
 // exchanges that each shard has had already; nil: none.
 func (w *Worker) SetDue(of func(shard int32, iter int64) bool, turns []int64) {
-	if w.round != nil || w.copies != nil || w.gates != nil || w.work != nil {
+	if w.round != nil || w.copies != nil || w.grants.gates != nil || w.work != nil {
 		panic(fmt.Sprintf("core: worker %d: exchange clocks do not go with copies, grants, rounds or a work policy", w.me))
 	}
 	n := len(w.shards)
@@ -65,7 +65,7 @@ func (d *exchangeClocks) open(w *Worker) {
 			d.passed[s]++
 		}
 		if d.resting[s] {
-			w.open--
+			w.replies.open--
 			continue
 		}
 		d.current[s] = d.next[s]
@@ -84,7 +84,7 @@ func (w *Worker) reportedClockOf(s int32) int64 {
 // noteNextIter notes the iteration, or the exchange, that a reply lets the worker into.
 func (w *Worker) noteNextIter(m *wire.Header) {
 	if w.exchanges == nil {
-		w.next = max(w.next, m.Iter)
+		w.replies.next = max(w.replies.next, m.Iter)
 		return
 	}
 	w.exchanges.next[m.Shard] = max(w.exchanges.next[m.Shard], m.Iter)
@@ -111,7 +111,7 @@ func (w *Worker) joinTurns() {
 			}
 		}
 	}
-	w.next = max(w.next, iter)
+	w.replies.next = max(w.replies.next, iter)
 }
 
 // anyDue says whether some shard is exchanged in an iteration.

@@ -56,7 +56,7 @@ func (w *Worker) StartEarly(maySkip func(rule int) bool) {
 // under a scheme whose v may pass workers by and, to be safe, wherever schemes change.
 func MaySkip(phases []scheme.Phase) bool {
 	return len(phases) > 1 || slices.ContainsFunc(phases, func(ph scheme.Phase) bool {
-		e, ok := scheme.Lookup(ph.Scheme)
+		e, ok := scheme.All.Lookup(ph.Scheme)
 		return !ok || e.Behind
 	})
 }
@@ -136,13 +136,13 @@ func (w *Worker) noteCopyReady(s int32) {
 }
 
 func (w *Worker) noteSending(id int32) {
-	w.inFlight++
+	w.sending.inFlight++
 	w.early.pieces[id].inFlight = true
 	w.early.layers[w.plan.Pieces[id].Layer].inFlight++
 }
 
 func (w *Worker) noteSent(id int32) {
-	w.inFlight--
+	w.sending.inFlight--
 	w.early.pieces[id].inFlight = false
 	w.early.layers[w.plan.Pieces[id].Layer].inFlight--
 }
@@ -150,10 +150,10 @@ func (w *Worker) noteSent(id int32) {
 // mayStart says whether the next iteration may start, even if the current exchange is not over.
 func (w *Worker) mayStart() bool {
 	switch {
-	case w.early.nextStarted || w.stop || w.lacksBatch() || w.hasExtra() && w.first >= 0 || w.state != Pushing && w.state != Waiting:
+	case w.early.nextStarted || w.replies.stop || w.lacksBatch() || w.hasExtra() && w.first >= 0 || w.state != Pushing && w.state != Waiting:
 		return false
 	case !w.early.on:
-		return w.state == Waiting && w.open == 0 && w.inFlight == 0
+		return w.state == Waiting && w.replies.open == 0 && w.sending.inFlight == 0
 	}
 	return w.early.unanswered == 0 && w.Readable(0)
 }
@@ -186,8 +186,8 @@ func (w *Worker) checkLayers() error {
 			layers[p.Layer].missing++
 		}
 	}
-	if flying != w.inFlight || silent != w.early.unanswered || !slices.Equal(layers, w.early.layers) {
-		return fmt.Errorf("core: worker %d has %d pieces in flight, by layer %+v, and %d shards have not answered; counted %d, %+v, %d", w.me, flying, layers, silent, w.inFlight, w.early.layers, w.early.unanswered)
+	if flying != w.sending.inFlight || silent != w.early.unanswered || !slices.Equal(layers, w.early.layers) {
+		return fmt.Errorf("core: worker %d has %d pieces in flight, by layer %+v, and %d shards have not answered; counted %d, %+v, %d", w.me, flying, layers, silent, w.sending.inFlight, w.early.layers, w.early.unanswered)
 	}
 	return nil
 }

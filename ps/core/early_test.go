@@ -147,7 +147,7 @@ func (d *earlyDriver) read(c *cluster, w *Worker, layer int, iter int64) error {
 			}
 		}
 		ph := d.phases(c.plan.Shards[p.Shard].Rule)
-		e, _ := scheme.Lookup(ph[0].Scheme)
+		e, _ := scheme.All.Lookup(ph[0].Scheme)
 		if e.CopiesOf(ph[0].Params) == scheme.Pulled {
 			seen := c.replyContents[[2]int32{p.Shard, w.me}]
 			if got := c.arena[[2]int32{w.me, p.ID}]; got != seen[len(seen)-1] {
@@ -336,14 +336,14 @@ func TestForwardStartsWhileAPushIsHeldBack(t *testing.T) {
 	same(reply(1, 1), "")
 	same(reply(0, 1), "Compute iter=1")
 	readable("true false true")
-	if w.Iter() != 0 || w.State() != Pushing || w.Started != 2 || w.Writable(2) || !slices.Equal(w.Missing(), []int32(nil)) {
-		t.Errorf("%v, %d started, layer 2 writable: %v", w, w.Started, w.Writable(2))
+	if w.Iter() != 0 || w.State() != Pushing || w.Counts.Started != 2 || w.Writable(2) || !slices.Equal(w.Missing(), []int32(nil)) {
+		t.Errorf("%v, %d started, layer 2 writable: %v", w, w.Counts.Started, w.Writable(2))
 	}
 	same(step(Input{Kind: PieceSent, Piece: 1}), "SendPiece to=0 p2; Expect shard2; Send to=0 Pull w0 shard2 iter=1")
 	same(reply(2, 1), "")
 	readable("true true true")
-	if w.Iter() != 1 || w.State() != Computing || w.reportedClock != 1 || w.LeadMax != 2 || w.WaitedLast[2] != 1 || !w.Writable(2) || w.Writable(1) {
-		t.Errorf("%v, known %d, lead %d, last %v; layers 1, 2 writable %v %v", w, w.reportedClock, w.LeadMax, w.WaitedLast, w.Writable(1), w.Writable(2))
+	if w.Iter() != 1 || w.State() != Computing || w.reportedClock != 1 || w.Counts.LeadMax != 2 || w.Counts.WaitedLast[2] != 1 || !w.Writable(2) || w.Writable(1) {
+		t.Errorf("%v, known %d, lead %d, last %v; layers 1, 2 writable %v %v", w, w.reportedClock, w.Counts.LeadMax, w.Counts.WaitedLast, w.Writable(1), w.Writable(2))
 	}
 	step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 1}})
 	func() {

@@ -76,7 +76,7 @@ func (w *Worker) waitsElsewhere(s int32) bool {
 	case missing(s):
 		return false
 	case w.state == Pushing:
-		return w.ungranted > 0 && w.policy.Held() == 0 && w.shards[s].released == len(w.plan.Shards[s].Pieces)
+		return w.grants.ungranted > 0 && w.sending.policy.Held() == 0 && w.shards[s].released == len(w.plan.Shards[s].Pieces)
 	case w.state != Waiting:
 		return false
 	}
@@ -116,7 +116,7 @@ func (s *Server) answerAtCuts(out []Effect) []Effect {
 func (s *Server) tellElsewhere(m *wire.Header, out []Effect) []Effect {
 	sh := s.shards[m.Shard]
 	asks, ok := sh.scheme.(interface{ AsksElsewhere() bool })
-	if !ok || !asks.AsksElsewhere() || s.left[m.Worker] {
+	if !ok || !asks.AsksElsewhere() || s.members.left[m.Worker] {
 		return out
 	}
 	ev := scheme.Event{Kind: scheme.WaitsElsewhere, Worker: m.Worker, Shard: sh.id, Seen: m.Version}

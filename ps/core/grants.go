@@ -49,6 +49,13 @@ type grantGate struct {
 	void      int32         // grants up to this epoch are revoked, -1: none
 }
 
+// granting is a worker's side of all grants.
+type granting struct {
+	gates     []grantGate // per server; nil if no shard waits for grants
+	queue     []int32     // servers whose grants wait for the link, in order
+	ungranted int         // pieces that the gates hold
+}
+
 // HoldBack makes the worker wait for grants before it pushes the shards whose scheme schedules the link. schemeOf names
 // the scheme of a rule. HoldBack must be called before the first input.
 func (w *Worker) HoldBack(schemeOf func(rule int) string) {
@@ -57,11 +64,11 @@ func (w *Worker) HoldBack(schemeOf func(rule int) string) {
 		if !Scheduled(schemeOf(sh.Rule)) {
 			continue
 		}
-		if w.gates == nil {
-			w.gates = slices.Repeat([]grantGate{{first: -1, void: -1, queued: -1}}, w.plan.Servers)
+		if w.grants.gates == nil {
+			w.grants.gates = slices.Repeat([]grantGate{{first: -1, void: -1, queued: -1}}, w.plan.Servers)
 		}
 		w.shards[i].scheduled = true
-		t := &w.gates[sh.Server]
+		t := &w.grants.gates[sh.Server]
 		if t.first < 0 {
 			t.first = sh.ID
 		}
@@ -72,9 +79,9 @@ func (w *Worker) HoldBack(schemeOf func(rule int) string) {
 
 // holdForGrant holds a piece back. With the last piece for a server it announces the push.
 func (w *Worker) holdForGrant(piece int32, server int32, out []Effect) []Effect {
-	t := &w.gates[server]
+	t := &w.grants.gates[server]
 	t.held = append(t.held, piece)
-	w.ungranted++
+	w.grants.ungranted++
 	if t.missing--; t.missing > 0 {
 		return out
 	}
@@ -82,8 +89,8 @@ func (w *Worker) holdForGrant(piece int32, server int32, out []Effect) []Effect 
 }
 
 func (w *Worker) announce(server int32, out []Effect) []Effect {
-	m := wire.Header{Kind: wire.PushReady, Worker: w.me, Shard: w.gates[server].first, Iter: w.iter, Blocked: w.head.Blocked,
-		Clock: int64(w.gates[server].waited)}
+	m := wire.Header{Kind: wire.PushReady, Worker: w.me, Shard: w.grants.gates[server].first, Iter: w.iter, Blocked: w.head.Blocked,
+		Clock: int64(w.grants.gates[server].waited)}
 	return append(out, Effect{Kind: Send, To: server, Msg: m})
 }
 
@@ -93,7 +100,7 @@ func (w *Worker) grantOrRevoke(in Input, out []Effect) []Effect {
 	m := in.Msg
 	w.must(m.Worker == w.me && w.shards[m.Shard].scheduled, in)
 	server := w.plan.Shards[m.Shard].Server
-	t := &w.gates[server]
+	t := &w.grants.gates[server]
 	waits := m.Iter == w.iter && !t.open
 	w.must(!waits || t.missing == 0 && w.state != Finished, in)
 	if m.Kind == wire.Revoke {
@@ -108,21 +115,21 @@ func (w *Worker) grantOrRevoke(in Input, out []Effect) []Effect {
 		return out
 	}
 	t.queued, t.grantedAt = m.Epoch, w.now
-	w.grantQueue = append(w.grantQueue, server)
+	w.grants.queue = append(w.grants.queue, server)
 	return w.advance(w.pushGranted(out))
 }
 
 // pushGranted gives the push of the first grant to the send policy, unless that of an earlier one is on its way.
 func (w *Worker) pushGranted(out []Effect) []Effect {
-	if len(w.grantQueue) == 0 || slices.ContainsFunc(w.gates, func(t grantGate) bool { return t.unsent > 0 }) {
+	if len(w.grants.queue) == 0 || slices.ContainsFunc(w.grants.gates, func(t grantGate) bool { return t.unsent > 0 }) {
 		return out
 	}
-	server := w.grantQueue[0]
+	server := w.grants.queue[0]
 	w.leaveQueue(server)
-	t := &w.gates[server]
+	t := &w.grants.gates[server]
 	t.open, t.unsent, t.waited = true, len(t.held), w.now-t.grantedAt
 	for _, p := range t.held {
-		w.ungranted--
+		w.grants.ungranted--
 		out = w.tellPolicy(pushEvent(send.Handed, &w.plan.Pieces[p], server), out)
 	}
 	t.held = t.held[:0]
@@ -130,8 +137,8 @@ func (w *Worker) pushGranted(out []Effect) []Effect {
 }
 
 func (w *Worker) leaveQueue(server int32) {
-	w.gates[server].queued = -1
-	w.grantQueue = slices.DeleteFunc(w.grantQueue, func(s int32) bool { return s == server })
+	w.grants.gates[server].queued = -1
+	w.grants.queue = slices.DeleteFunc(w.grants.queue, func(s int32) bool { return s == server })
 }
 
 // grantedSent notes that a piece has left. After the last one of a server's push the next push may go.
@@ -139,14 +146,14 @@ func (w *Worker) grantedSent(piece int32, out []Effect) []Effect {
 	if !w.shards[w.plan.Pieces[piece].Shard].scheduled {
 		return out
 	}
-	w.gates[w.serverOf(piece)].unsent--
+	w.grants.gates[w.serverOf(piece)].unsent--
 	return w.pushGranted(out)
 }
 
 // closeGates begins an iteration.
 func (w *Worker) closeGates() {
-	for m := range w.gates {
-		t := &w.gates[m]
+	for m := range w.grants.gates {
+		t := &w.grants.gates[m]
 		t.missing, t.open = t.pieces, false
 	}
 }
@@ -154,8 +161,8 @@ func (w *Worker) closeGates() {
 // Ungranted lists the servers whose grants the worker waits for, for the stall report.
 func (w *Worker) Ungranted() []int32 {
 	var servers []int32
-	for m := range w.gates {
-		if len(w.gates[m].held) > 0 {
+	for m := range w.grants.gates {
+		if len(w.grants.gates[m].held) > 0 {
 			servers = append(servers, int32(m))
 		}
 	}
@@ -166,25 +173,25 @@ func (w *Worker) Ungranted() []int32 {
 // nothing but pieces on their way.
 func (w *Worker) checkGates() error {
 	n, unsent := 0, 0
-	for m := range w.gates {
-		t := &w.gates[m]
+	for m := range w.grants.gates {
+		t := &w.grants.gates[m]
 		n, unsent = n+len(t.held), unsent+t.unsent
 		if t.open && len(t.held) > 0 || t.missing < 0 {
 			return fmt.Errorf("core: worker %d holds %d pieces for server %d, granted: %v; %d are missing", w.me, len(t.held), m, t.open, t.missing)
 		}
 	}
-	if unsent > w.inFlight+w.policy.Held() || len(w.grantQueue) > 0 && unsent == 0 {
-		return fmt.Errorf("core: worker %d: %d pieces of granted pushes are on their way, of which %d are sent and %d held; servers %v wait for them", w.me, unsent, w.inFlight, w.policy.Held(), w.grantQueue)
+	if unsent > w.sending.inFlight+w.sending.policy.Held() || len(w.grants.queue) > 0 && unsent == 0 {
+		return fmt.Errorf("core: worker %d: %d pieces of granted pushes are on their way, of which %d are sent and %d held; servers %v wait for them", w.me, unsent, w.sending.inFlight, w.sending.policy.Held(), w.grants.queue)
 	}
-	if n != w.ungranted || n > 0 && w.state != Computing && w.state != Pushing {
-		return fmt.Errorf("core: worker %d is %v and holds %d pieces, counted %d", w.me, w.state, n, w.ungranted)
+	if n != w.grants.ungranted || n > 0 && w.state != Computing && w.state != Pushing {
+		return fmt.Errorf("core: worker %d is %v and holds %d pieces, counted %d", w.me, w.state, n, w.grants.ungranted)
 	}
 	return nil
 }
 
 // Scheduled says whether the scheme of that name makes workers wait for grants.
 func Scheduled(name string) bool {
-	e, ok := scheme.Lookup(name)
+	e, ok := scheme.All.Lookup(name)
 	return ok && e.Scope == scheme.PerServer
 }
 
@@ -239,12 +246,13 @@ func (s *Server) tellReady(in Input, out []Effect) []Effect {
 	m := in.Msg
 	sh := s.shards[m.Shard]
 	s.must(sh != nil && sh.schedulesLink, in)
-	if sh.readySince[m.Worker] < 0 && !s.left[m.Worker] {
-		sh.readySince[m.Worker] = s.now
+	k := &sh.peers[m.Worker]
+	if k.readySince < 0 && !s.members.left[m.Worker] {
+		k.readySince = s.now
 	}
 	out = s.decide(sh, scheme.Event{Kind: scheme.Ready, Worker: m.Worker, Shard: m.Shard, Iter: m.Iter, Blocked: time.Duration(m.Blocked),
 		Queued: time.Duration(m.Clock)}, out)
-	if sh.readySince[m.Worker] >= 0 {
+	if k.readySince >= 0 {
 		sh.stats.Turns.Delayed++
 	}
 	return out
@@ -252,9 +260,9 @@ func (s *Server) tellReady(in Input, out []Effect) []Effect {
 
 // endGrantWait ends the wait of a push for its grant.
 func (s *Server) endGrantWait(sh *ownShard, w int32) {
-	if sh.readySince[w] >= 0 {
-		sh.stats.Turns.DelayedFor += s.now - sh.readySince[w]
-		sh.readySince[w] = -1
+	if k := &sh.peers[w]; k.readySince >= 0 {
+		sh.stats.Turns.DelayedFor += s.now - k.readySince
+		k.readySince = -1
 	}
 }
 
@@ -272,8 +280,8 @@ func (s *Server) turnCounts() Turns {
 
 // tellSent tells a scheme that schedules the link that a reply has been sent.
 func (s *Server) tellSent(sh *ownShard, w int32, out []Effect) []Effect {
-	if !sh.schedulesLink || s.left[w] {
+	if !sh.schedulesLink || s.members.left[w] {
 		return out
 	}
-	return s.decide(sh, scheme.Event{Kind: scheme.Sent, Worker: w, Shard: sh.id, Iter: sh.clock[w]}, out)
+	return s.decide(sh, scheme.Event{Kind: scheme.Sent, Worker: w, Shard: sh.id, Iter: sh.peers[w].clock}, out)
 }

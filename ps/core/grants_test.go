@@ -63,7 +63,7 @@ func sendsOf(plan *shard.Plan, server int32, effects []Effect) string {
 // how long it waited. The worker is pushing until all pieces are released.
 func TestAWorkerHoldsBackOnlyWhatIsNotGranted(t *testing.T) {
 	plan, schemeOf := twoServers(t)
-	e, _ := send.Lookup("fifo")
+	e, _ := send.All.Lookup("fifo")
 	w := NewWorker(3, plan, e.New(send.Options{}), 0)
 	w.HoldBack(schemeOf)
 	out := computed(t, plan, w)
@@ -178,7 +178,7 @@ func TestGrantsAndRevokesInAnyOrder(t *testing.T) {
 	} {
 		t.Run(c.messages, func(t *testing.T) {
 			plan, schemeOf := twoServers(t)
-			e, _ := send.Lookup("fifo")
+			e, _ := send.All.Lookup("fifo")
 			w := NewWorker(0, plan, e.New(send.Options{}), 0)
 			w.HoldBack(schemeOf)
 			computed(t, plan, w)
@@ -214,7 +214,7 @@ func TestGrantsAndRevokesInAnyOrder(t *testing.T) {
 // an earlier grant, of this iteration or of the one before, takes nothing from it.
 func TestAQueuedGrantIsRevoked(t *testing.T) {
 	plan, schemeOf := twoServers(t)
-	e, _ := send.Lookup("fifo")
+	e, _ := send.All.Lookup("fifo")
 	var own [2]int32
 	for s, sh := range plan.Shards {
 		if schemeOf(sh.Rule) == "r2sp" {

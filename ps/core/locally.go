@@ -98,7 +98,7 @@ func (s *Server) tell(sh *ownShard, m *wire.Header) {
 		return
 	}
 	t.repliedAt[m.Worker] = int64(s.now)
-	p := wire.Progress{Samples: sh.samples, Loss: t.loss, Share: 1}
+	p := wire.Progress{Samples: sh.versions.samples, Loss: t.loss, Share: 1}
 	if own := t.speed[m.Worker]; own > 0 {
 		p.Share = own / t.speed[t.fastest]
 	}

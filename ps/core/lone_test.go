@@ -84,12 +84,12 @@ func (n *lone) pull(w int32, iter int64) {
 
 func (n *lone) leave(w int32) {
 	n.t.Helper()
-	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w, Clock: n.s.life[w]}})
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: w, Clock: n.s.members.life[w]}})
 }
 
 func (n *lone) join(w int32) {
 	n.t.Helper()
-	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Joined, Worker: w, Clock: n.s.life[w] + 1}})
+	n.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Joined, Worker: w, Clock: n.s.members.life[w] + 1}})
 }
 
 // expect compares the replies since the last one.

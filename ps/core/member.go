@@ -15,6 +15,21 @@ import (
 // no reply to an earlier life reaches the worker. A Left or Joined that is out of date is ignored. Under plain MPI a
 // lost rank ends the job, so only the simulator and tests bring a worker back.
 
+// members are the workers of a run as a server knows them.
+type members struct {
+	left         []bool
+	present      int                   // workers that have not left
+	pendingLeft  map[int32]wire.Header // Left of each worker that left while some of its pushes had not landed
+	life         []int64               // per worker: how often it has come back
+	endedLives   int64                 // lives that have ended, over all workers
+	firstIterMax int64                 // the largest iteration at which a worker starts; 0 without a checkpoint to resume from
+	done         bool                  // all have left, and nothing is in flight
+}
+
+func newMembers(workers int) members {
+	return members{left: make([]bool, workers), present: workers, pendingLeft: map[int32]wire.Header{}, life: make([]int64, workers)}
+}
+
 // NewJoining makes worker me of the plan for its life-th life. clock is the Clock of its previous life. The servers'
 // first replies say where the worker continues, no earlier than clock; it takes the largest iteration that any shard
 // names. All shards must hear the same clock. If each shard went by the pushes that it had received itself, two workers
@@ -40,7 +55,7 @@ func (w *Worker) Clock() int64 {
 // begin asks for the first parameters. A worker that comes back announces itself with the same message: a separate pull
 // could overtake the announcement, and would be taken for a pull of the previous life.
 func (w *Worker) begin(out []Effect) []Effect {
-	w.open = len(w.shards)
+	w.replies.open = len(w.shards)
 	if w.life == 0 {
 		for s := range w.shards {
 			out = w.pull(int32(s), out)
@@ -58,23 +73,23 @@ func (w *Worker) begin(out []Effect) []Effect {
 }
 
 // setLife records the number of a worker's life.
-func (s *Server) setLife(w int32, life int64) {
-	s.endedLives += life - s.life[w]
-	s.life[w] = life
+func (m *members) setLife(w int32, life int64) {
+	m.endedLives += life - m.life[w]
+	m.life[w] = life
 }
 
 // workerLeft handles the end of a worker's life. The server may never have heard of that life.
 func (s *Server) workerLeft(m wire.Header, out []Effect) []Effect {
 	w, life := m.Worker, m.Clock
-	if life < s.life[w] || life == s.life[w] && s.left[w] || !s.left[w] && s.deferLeft(m) {
+	if life < s.members.life[w] || life == s.members.life[w] && s.members.left[w] || !s.members.left[w] && s.deferLeft(m) {
 		return out
 	}
-	s.setLife(w, life)
+	s.members.setLife(w, life)
 	s.noteLoss(&m)
-	if !s.left[w] {
+	if !s.members.left[w] {
 		out = s.removeWorker(w, out)
 	}
-	if s.present == 0 {
+	if s.members.present == 0 {
 		out = s.announceAllLeft(out)
 	}
 	return out
@@ -82,9 +97,9 @@ func (s *Server) workerLeft(m wire.Header, out []Effect) []Effect {
 
 // removeWorker removes a worker from all shards of the server.
 func (s *Server) removeWorker(w int32, out []Effect) []Effect {
-	s.left[w] = true
-	s.present--
-	s.endedLives++
+	s.members.left[w] = true
+	s.members.present--
+	s.members.endedLives++
 	s.watch.detector.left(w)
 	if lead := s.shards[0]; lead != nil {
 		lead.tally.setSpeed(w, 0)
@@ -117,14 +132,11 @@ func (s *Server) removeOwner(sh *ownShard, owner int32) {
 
 // removeFromShard removes a worker from one shard, before any scheme is told.
 func (s *Server) removeFromShard(sh *ownShard, w int32, out []Effect) []Effect {
-	sh.pullHeld[w], sh.pullPending[w], sh.heldSince[w], sh.heldReply[w] = false, false, 0, -1
-	if sh.schedulesLink {
-		sh.readySince[w] = -1
-	}
-	sh.forgetOffered(w)
-	if p := sh.landing[w]; p != nil { // the worker died in the middle of a push
-		sh.landing[w] = nil
-		sh.freeSlot(p.slot)
+	k := &sh.peers[w]
+	k.leave()
+	if p := k.landing; p != nil { // the worker died in the middle of a push
+		k.landing = nil
+		sh.slots.freeSlot(p.slot)
 		out = append(out, Effect{Kind: Unstage, To: w, Shard: sh.id, Slot: p.slot})
 	}
 	return s.unsubscribe(sh, w, out)
@@ -133,18 +145,18 @@ func (s *Server) removeFromShard(sh *ownShard, w int32, out []Effect) []Effect {
 // workerJoined takes a worker back, and answers its pulls of all shards. If the server has not noticed that the worker
 // had left, it removes the worker first.
 func (s *Server) workerJoined(w int32, life, clock int64, out []Effect) []Effect {
-	if life <= s.life[w] {
+	if life <= s.members.life[w] {
 		return out
 	}
-	if !s.left[w] {
+	if !s.members.left[w] {
 		s.noteLoss(&wire.Header{})
 		out = s.removeWorker(w, out)
 	}
 	out = s.forgetReplies(w, out)
-	s.setLife(w, life)
-	s.left[w], s.done = false, false
-	s.present++
-	s.endedLives--
+	s.members.setLife(w, life)
+	s.members.left[w], s.members.done = false, false
+	s.members.present++
+	s.members.endedLives--
 	owners := s.ownersOf(w, 1)
 	for _, id := range s.owned {
 		for _, j := range owners {
@@ -154,17 +166,17 @@ func (s *Server) workerJoined(w int32, life, clock int64, out []Effect) []Effect
 	for _, id := range s.owned { // one scheme may decide for several shards: all of these are up to date before it hears of the worker
 		sh := s.shards[id]
 		for _, j := range owners {
-			out = s.changeScheme(sh, s.decide(sh, scheme.Event{Kind: scheme.Joined, Worker: j, Shard: id, Iter: sh.reached[j]}, out))
+			out = s.changeScheme(sh, s.decide(sh, scheme.Event{Kind: scheme.Joined, Worker: j, Shard: id, Iter: sh.peers[j].reached}, out))
 		}
 	}
 	for _, id := range s.owned {
 		sh := s.shards[id]
 		if s.ahead != nil {
-			sh.pullIter[w] = clock
+			sh.peers[w].pullIter = clock
 			out = s.wantedAhead(sh, w, out)
 			continue
 		}
-		sh.pullPending[w], sh.pullIter[w] = true, sh.reached[w]
+		sh.peers[w].ask(sh.peers[w].reached)
 		out = s.tryPull(sh, w, out)
 	}
 	return out
@@ -173,36 +185,35 @@ func (s *Server) workerJoined(w int32, life, clock int64, out []Effect) []Effect
 // rejoin counts a worker again among those whose smallest clock is v: at v, or at its own clock where that is larger.
 // Where nobody is in the run, v is what the scheme knows of all that was pushed.
 func (sh *ownShard) rejoin(w int32, clock int64) {
-	if clock > sh.reached[w] {
-		sh.stats.Skipped += clock - sh.reached[w]
-		sh.reached[w] = clock
+	k := &sh.peers[w]
+	if clock > k.reached {
+		sh.stats.Skipped += clock - k.reached
+		k.reached = clock
 	}
 	v := sh.v()
 	if sh.low == goneClock && !sh.agrees {
-		v = max(sh.closed, min(slices.Max(sh.reached), sh.cut.at))
+		v = max(sh.closed, min(reachedMax(sh.peers), sh.cut.at))
 	}
-	sh.clock[w] = max(v, sh.reached[w])
+	k.clock = max(v, k.reached)
 	sh.lowest()
-	if sh.feeds != nil {
-		sh.feeds[w] = feed{} // versions in flight are lost with the previous life
-	}
+	k.feed = feed{} // versions in flight are lost with the previous life
 }
 
 // finishIfDone ends the server when all workers have left and no reply is in flight.
 func (s *Server) finishIfDone(out []Effect) []Effect {
-	if s.done || s.present > 0 {
+	if s.members.done || s.members.present > 0 {
 		return out
 	}
 	for _, id := range s.owned {
 		if !s.heardAll(s.shards[id]) {
 			return out
 		}
-		for _, buf := range s.shards[id].sendingBuf {
-			if buf >= 0 {
+		for i := range s.shards[id].peers {
+			if s.shards[id].peers[i].replyInFlight() {
 				return out
 			}
 		}
 	}
-	s.done = true
+	s.members.done = true
 	return append(out, Effect{Kind: Done})
 }

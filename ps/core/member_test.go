@@ -131,7 +131,7 @@ func checkLives(t *rapid.T, c *cluster, id int32, phases []scheme.Phase) {
 	}
 	for iter, lead := range c.lead[id] {
 		ph := phases[phaseOf(phases, iter)]
-		e, _ := scheme.Lookup(ph.Scheme)
+		e, _ := scheme.All.Lookup(ph.Scheme)
 		if bound, ok := e.LeadMax(ph.Params); ok && lead > bound {
 			t.Fatalf("shard %d %s let a worker lead by %d into iteration %d, the bound is %d", id, ph.Scheme, lead, iter, bound)
 		}
@@ -263,7 +263,7 @@ func TestAWorkerThatComesBackAroundAChange(t *testing.T) {
 // A worker that comes back asks with the message Joined, and starts at the largest iteration that it is told.
 func TestAJoiningWorkerTakesTheLargestIteration(t *testing.T) {
 	plan := threeShards(t)
-	e, _ := send.Lookup("fifo")
+	e, _ := send.All.Lookup("fifo")
 	w := NewJoining(1, plan, e.New(send.Options{}), 1, 2)
 	joined := 0
 	for _, ef := range w.Step(Input{Kind: Begin}, nil) {
@@ -365,13 +365,13 @@ func TestNewsOfLivesMayOvertakeEachOther(t *testing.T) {
 	n.expect("w0@0")
 	news(wire.Joined, 1)
 	news(wire.Left, 0)
-	if n.s.left[0] || n.s.present != 2 || n.s.endedLives != 1 {
-		t.Errorf("left %v, %d here, %d lives ended: news of life 0 ended life 1", n.s.left[0], n.s.present, n.s.endedLives)
+	if n.s.members.left[0] || n.s.members.present != 2 || n.s.members.endedLives != 1 {
+		t.Errorf("left %v, %d here, %d lives ended: news of life 0 ended life 1", n.s.members.left[0], n.s.members.present, n.s.members.endedLives)
 	}
 	news(wire.Left, 3) // the server never heard of lives 2 and 3
 	news(wire.Joined, 3)
 	n.expect("")
-	if !n.s.left[0] || n.s.present != 1 || n.s.endedLives != 4 {
-		t.Errorf("left %v, %d here, %d lives ended, want 4", n.s.left[0], n.s.present, n.s.endedLives)
+	if !n.s.members.left[0] || n.s.members.present != 1 || n.s.members.endedLives != 4 {
+		t.Errorf("left %v, %d here, %d lives ended, want 4", n.s.members.left[0], n.s.members.present, n.s.members.endedLives)
 	}
 }

@@ -25,13 +25,12 @@ import (
 // ShareMemory makes the worker read the versions of these shards in their server's memory. It must be called before the
 // first input.
 func (w *Worker) ShareMemory(near func(shard int32) bool) {
-	w.near = make([]bool, len(w.shards))
-	for s := range w.near {
-		w.near[s] = near(int32(s))
+	for s := range w.shards {
+		w.shards[s].near = near(int32(s))
 	}
 }
 
-func (w *Worker) isNear(s int32) bool { return w.near != nil && w.near[s] }
+func (w *Worker) isNear(s int32) bool { return w.shards[s].near }
 
 // pushIsReadInPlace says whether the server reads the worker's gradients of the shard in the worker's memory.
 func (w *Worker) pushIsReadInPlace(s int32) bool { return w.isNear(s) && w.kind(s) == scheme.Pulled }
@@ -66,18 +65,15 @@ func (s *Server) makeNear(near func(shard, worker int32) bool) {
 			break
 		}
 		sh := s.shards[id]
-		sh.near, sh.unread = make([]bool, s.workers), make([]unreadVersion, s.workers)
-		for w := range sh.near {
-			sh.near[w] = near(id, int32(w))
+		for w := range sh.peers {
+			sh.peers[w].near = near(id, int32(w))
 		}
 	}
 }
 
-func (sh *ownShard) isNear(w int32) bool { return sh.near != nil && sh.near[w] }
-
 // pushIsReadInPlace says whether the pushes of a worker are read in the worker's memory.
 func (sh *ownShard) pushIsReadInPlace(w int32) bool {
-	return sh.isNear(w) && sh.copies == scheme.Pulled
+	return sh.peers[w].near && sh.copies == scheme.Pulled
 }
 
 // copyStagedPushes copies the pushes of a worker that a later fold will read: the reply that follows lets the worker
@@ -86,7 +82,7 @@ func (s *Server) copyStagedPushes(sh *ownShard, w int32, out []Effect) []Effect 
 	if !sh.pushIsReadInPlace(w) {
 		return out
 	}
-	for p := sh.staged[w]; p != nil; p = p.next {
+	for p := sh.peers[w].staged; p != nil; p = p.next {
 		if !p.onServer {
 			p.onServer = true
 			out = append(out, Effect{Kind: Own, To: w, Shard: sh.id, Slot: p.slot})
@@ -98,10 +94,11 @@ func (s *Server) copyStagedPushes(sh *ownShard, w int32, out []Effect) []Effect 
 // noteRead ends the reply to a near worker when a message shows that the worker has read the version: a push that
 // follows the reply, or Taken.
 func (s *Server) noteRead(sh *ownShard, m wire.Header, out []Effect) []Effect {
-	if !sh.isNear(m.Worker) || sh.sendingBuf[m.Worker] < 0 {
+	k := &sh.peers[m.Worker]
+	if !k.near || !k.replyInFlight() {
 		return out
 	}
-	r := sh.unread[m.Worker]
+	r := k.unread
 	if m.Kind == wire.Push && (r.kind != wire.Reply || m.Iter < r.iter) { // a push does not show that a published version was read
 		return out
 	}
@@ -110,17 +107,18 @@ func (s *Server) noteRead(sh *ownShard, m wire.Header, out []Effect) []Effect {
 
 // endNearReply ends the reply to a near worker.
 func (s *Server) endNearReply(sh *ownShard, w int32, out []Effect) []Effect {
-	if !sh.isNear(w) || sh.sendingBuf[w] < 0 {
+	if !sh.peers[w].near || !sh.peers[w].replyInFlight() {
 		return out
 	}
-	return s.replySent(sh, Input{Kind: ReplySent, Shard: sh.id, Worker: w, Buf: sh.sendingBuf[w]}, out)
+	return s.replySent(sh, Input{Kind: ReplySent, Shard: sh.id, Worker: w, Buf: sh.peers[w].replyBuf}, out)
 }
 
 // checkNear verifies that no staged push is in the memory of a worker that was answered.
 func (sh *ownShard) checkNear() error {
-	for w := range sh.near {
-		for p := sh.staged[w]; p != nil; p = p.next {
-			if sh.sendingBuf[w] >= 0 && sh.pushIsReadInPlace(int32(w)) && !p.onServer {
+	for w := range sh.peers {
+		k := &sh.peers[w]
+		for p := k.staged; p != nil; p = p.next {
+			if k.replyInFlight() && sh.pushIsReadInPlace(int32(w)) && !p.onServer {
 				return fmt.Errorf("core: shard %d: worker %d was answered while slot %d is in its memory", sh.id, w, p.slot)
 			}
 		}

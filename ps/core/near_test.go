@@ -231,15 +231,15 @@ func TestOnlyTheNextPushSaysThatAVersionWasRead(t *testing.T) {
 	}
 	tell(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull}})
 	for iter := range int64(3) {
-		sent := s.shards[0].sendingBuf[0]
+		sent := s.shards[0].peers[0].replyBuf
 		if iter > 0 {
 			push(iter - 1) // again
 		}
-		if s.shards[0].sendingBuf[0] != sent || sent < 0 {
-			t.Fatalf("iteration %d: buffer %d was given up for %d", iter, sent, s.shards[0].sendingBuf[0])
+		if s.shards[0].peers[0].replyBuf != sent || sent < 0 {
+			t.Fatalf("iteration %d: buffer %d was given up for %d", iter, sent, s.shards[0].peers[0].replyBuf)
 		}
 		push(iter)
-		if got := s.shards[0].sendingBuf[0]; got >= 0 {
+		if got := s.shards[0].peers[0].replyBuf; got >= 0 {
 			t.Fatalf("iteration %d: the next push came, and buffer %d is in use", iter, got)
 		}
 		tell(Input{Kind: PieceLanded, Worker: 0})

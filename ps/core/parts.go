@@ -38,21 +38,17 @@ func acknowledge(m *wire.Header) Effect {
 func isPart(m *wire.Header) bool { return m.Parts != 1 || m.Owner != m.Worker }
 
 // makeParts makes room for iterations of at most so many parts; below 2 iterations have no parts.
-func (sh *ownShard) makeParts(most, workers int) {
+func (sh *ownShard) makeParts(most int) {
 	if most < 2 {
 		return
 	}
-	sh.parts = make([][]*assembly, workers)
-	sh.offered = make([][]partName, workers)
-	sh.slotMax += int32(workers) // for parts in flight while a push of the same worker is staged
-	if sh.queuedPushes == nil {
-		sh.queuedPushes = make([][]wire.Header, workers) // a worker may send a part for another while its own push is in flight
-	}
+	sh.hasParts = true
+	sh.slots.most += int32(len(sh.peers)) // for parts in flight while a push of the same worker is staged
 }
 
 // assemblyOf is the assembly that a part belongs to; nil if no part of its iteration has landed.
 func (sh *ownShard) assemblyOf(m *wire.Header) *assembly {
-	for _, a := range sh.parts[m.Owner] {
+	for _, a := range sh.peers[m.Owner].parts {
 		if a.sum.head.Iter == m.Iter {
 			return a
 		}
@@ -72,24 +68,24 @@ const offeredMax = 64
 
 // isRepeated says whether the same worker has sent the same header before.
 func (sh *ownShard) isRepeated(m *wire.Header) bool {
-	return slices.Contains(sh.offered[m.Worker], partName{m.Owner, m.Part, m.Iter})
+	return slices.Contains(sh.peers[m.Worker].offered, partName{m.Owner, m.Part, m.Iter})
 }
 
 // noteOffered remembers the header of a push whose pieces are received.
 func (sh *ownShard) noteOffered(m *wire.Header) {
-	if sh.parts == nil {
+	if !sh.hasParts {
 		return
 	}
-	list := sh.offered[m.Worker]
+	list := sh.peers[m.Worker].offered
 	if len(list) == offeredMax {
 		list = slices.Delete(list, 0, 1)
 	}
-	sh.offered[m.Worker] = append(list, partName{m.Owner, m.Part, m.Iter})
+	sh.peers[m.Worker].offered = append(list, partName{m.Owner, m.Part, m.Iter})
 }
 
 // hasPart says whether a part has landed already.
 func (sh *ownShard) hasPart(m *wire.Header) bool {
-	if m.Iter < sh.reached[m.Owner] {
+	if m.Iter < sh.peers[m.Owner].reached {
 		return true
 	}
 	a := sh.assemblyOf(m)
@@ -103,18 +99,18 @@ func (s *Server) partLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 	a := sh.assemblyOf(&m)
 	switch {
 	case s.isGone(owner):
-		sh.freeSlot(p.slot)
+		sh.slots.freeSlot(p.slot)
 		sh.stats.drop(scheme.Gone)
 	case sh.hasPart(&m):
-		sh.freeSlot(p.slot)
+		sh.slots.freeSlot(p.slot)
 		sh.stats.drop(scheme.Surplus)
 	case a == nil:
-		list := append(sh.parts[owner], &assembly{sum: p, have: []int32{m.Part}})
+		list := append(sh.peers[owner].parts, &assembly{sum: p, have: []int32{m.Part}})
 		slices.SortFunc(list, func(a, b *assembly) int { return int(a.sum.head.Iter - b.sum.head.Iter) })
-		sh.parts[owner] = list
+		sh.peers[owner].parts = list
 	default:
 		out = append(out, Effect{Kind: Merge, Shard: sh.id, Slot: p.slot, Dst: a.sum.slot, To: m.Worker, Iter: m.Iter})
-		sh.freeSlot(p.slot)
+		sh.slots.freeSlot(p.slot)
 		of := &a.sum.head
 		of.Samples, of.Correct, of.Loss, of.Version = of.Samples+m.Samples, of.Correct+m.Correct, of.Loss+m.Loss, min(of.Version, m.Version)
 		of.Flags, of.Parts = of.Flags|m.Flags, max(of.Parts, m.Parts)
@@ -123,9 +119,9 @@ func (s *Server) partLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 		}
 		a.have = append(a.have, m.Part)
 	}
-	for len(sh.parts[owner]) > 0 && len(sh.parts[owner][0].have) == int(sh.parts[owner][0].sum.head.Parts) {
-		whole := sh.parts[owner][0].sum
-		sh.parts[owner] = sh.parts[owner][1:]
+	for len(sh.peers[owner].parts) > 0 && len(sh.peers[owner].parts[0].have) == int(sh.peers[owner].parts[0].sum.head.Parts) {
+		whole := sh.peers[owner].parts[0].sum
+		sh.peers[owner].parts = sh.peers[owner].parts[1:]
 		whole.head.Worker, whole.head.Part, whole.head.Parts = owner, 0, 1
 		out = s.pushLanded(sh, whole, in, out)
 	}
@@ -134,44 +130,36 @@ func (s *Server) partLanded(sh *ownShard, p *pushed, in Input, out []Effect) []E
 
 // forgetParts drops the landed parts of an owner that leaves.
 func (sh *ownShard) forgetParts(owner int32) {
-	if sh.parts == nil {
-		return
-	}
-	for _, a := range sh.parts[owner] {
-		sh.freeSlot(a.sum.slot)
+	for _, a := range sh.peers[owner].parts {
+		sh.slots.freeSlot(a.sum.slot)
 		sh.stats.drop(scheme.Gone)
 	}
-	sh.parts[owner] = nil
+	sh.peers[owner].parts = nil
 }
 
-// forgetOffered forgets the pushes of a worker that leaves: in another life it may compute them again.
-func (sh *ownShard) forgetOffered(w int32) {
-	if sh.parts != nil {
-		sh.offered[w] = nil
-	}
-}
-
-// checkParts verifies the order of the assemblies, and returns the number of slots that they occupy.
-func (sh *ownShard) checkParts(used map[int32]bool) (slots int, err error) {
-	for owner, list := range sh.parts {
-		for i, a := range list {
-			slots++
-			used[a.sum.slot] = true
-			if h := &a.sum.head; h.Owner != int32(owner) || h.Iter < sh.reached[owner] || i > 0 && h.Iter <= list[i-1].sum.head.Iter || h.Parts > 0 && len(a.have) > int(h.Parts) {
-				return slots, fmt.Errorf("core: shard %d assembles iteration %d of worker %d from parts %v of %d, and the worker has reached %d", sh.id, h.Iter, owner, a.have, h.Parts, sh.reached[owner])
+// checkParts verifies the order of the assemblies.
+func (sh *ownShard) checkParts() error {
+	for owner := range sh.peers {
+		k := &sh.peers[owner]
+		for i, a := range k.parts {
+			h := &a.sum.head
+			if h.Owner != int32(owner) || h.Iter < k.reached || i > 0 && h.Iter <= k.parts[i-1].sum.head.Iter ||
+				h.Parts > 0 && len(a.have) > int(h.Parts) {
+				return fmt.Errorf("core: shard %d assembles iteration %d of worker %d from parts %v of %d, and the worker has reached %d",
+					sh.id, h.Iter, owner, a.have, h.Parts, k.reached)
 			}
 		}
 	}
-	return slots, nil
+	return nil
 }
 
 // Parts says which parts of a worker's oldest iteration that is not complete have landed at a shard; "" if none has.
 func (s *Server) Parts(shard, owner int32) string {
 	sh := s.shards[shard]
-	if sh.parts == nil || len(sh.parts[owner]) == 0 {
+	if len(sh.peers[owner].parts) == 0 {
 		return ""
 	}
-	a := sh.parts[owner][0]
+	a := sh.peers[owner].parts[0]
 	of := "an unknown number, which its own part tells"
 	if n := a.sum.head.Parts; n > 0 {
 		of = fmt.Sprint(n)

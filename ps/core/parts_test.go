@@ -83,7 +83,7 @@ func (h *helpers) step(in Input) {
 			}
 		case Reply:
 			w := e.To
-			if got := h.server.shards[e.Shard].reached[w]; got < h.waitsFor[w] {
+			if got := h.server.shards[e.Shard].peers[w].reached; got < h.waitsFor[w] {
 				h.t.Fatalf("worker %d is answered for iteration %d, and has reached %d", w, h.waitsFor[w], got)
 			}
 			h.server.Step(Input{Kind: ReplySent, Shard: e.Shard, Buf: e.Src, Worker: w}, nil)
@@ -96,7 +96,7 @@ func (h *helpers) send(by int32) bool {
 	switch {
 	case h.landing[by] > 0:
 		sh := h.server.shards[0]
-		p := sh.landing[by]
+		p := sh.peers[by].landing
 		if h.landing[by]--; h.landing[by] == 0 {
 			h.landing[by] = -1
 			key := fmt.Sprint(0, "/", p.slot)
@@ -142,7 +142,7 @@ func partsBecomeOnePush(t *rapid.T, name string) {
 		moved = false
 		for _, w := range h.r.Perm(workers) {
 			w := int32(w)
-			if sh := h.server.shards[0]; next[w] < iterations && !sh.pullHeld[w] && !sh.pullPending[w] && sh.reached[w] == next[w] {
+			if sh := h.server.shards[0]; next[w] < iterations && !sh.peers[w].pullHeld && !sh.peers[w].pullPending && sh.peers[w].reached == next[w] {
 				h.cut(w, next[w])
 				next[w]++
 				h.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Worker: w, Iter: next[w]}})
@@ -191,7 +191,7 @@ func TestPartsOfAWorkerThatHasLeft(t *testing.T) {
 	sh := s.shards[0]
 	land := func(by, part int32) {
 		s.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Worker: by, Owner: 2, Part: part, Parts: 3, Samples: 1}}, nil)
-		if p := sh.landing[by]; p != nil {
+		if p := sh.peers[by].landing; p != nil {
 			s.Step(Input{Kind: PieceLanded, Worker: by, Slot: p.slot}, nil)
 		}
 		if err := s.Check(); err != nil {
@@ -200,13 +200,13 @@ func TestPartsOfAWorkerThatHasLeft(t *testing.T) {
 	}
 	land(2, 0)
 	land(0, 1)
-	if len(sh.parts[2]) != 1 || len(sh.freeSlots) != 1 {
-		t.Fatalf("%d iterations in parts, %d slots free", len(sh.parts[2]), len(sh.freeSlots))
+	if len(sh.peers[2].parts) != 1 || len(sh.slots.free) != 1 {
+		t.Fatalf("%d iterations in parts, %d slots free", len(sh.peers[2].parts), len(sh.slots.free))
 	}
 	s.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: 2}}, nil)
 	land(1, 2)
-	if len(sh.parts[2]) != 0 || int32(len(sh.freeSlots)) != sh.slotsUsed || sh.stats.Dropped != 2 || sh.version != 0 {
-		t.Errorf("%d iterations in parts, %d of %d slots free, %d dropped, version %d", len(sh.parts[2]), len(sh.freeSlots), sh.slotsUsed, sh.stats.Dropped, sh.version)
+	if len(sh.peers[2].parts) != 0 || int32(len(sh.slots.free)) != sh.slots.used || sh.stats.Dropped != 2 || sh.versions.version != 0 {
+		t.Errorf("%d iterations in parts, %d of %d slots free, %d dropped, version %d", len(sh.peers[2].parts), len(sh.slots.free), sh.slots.used, sh.stats.Dropped, sh.versions.version)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestPartsOfTwoIterations(t *testing.T) {
 		for _, m := range order {
 			by := int32(m[0])
 			s.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Worker: by, Part: int32(m[1]), Parts: 2, Iter: m[2], Samples: 1}}, nil)
-			s.Step(Input{Kind: PieceLanded, Worker: by, Slot: s.shards[0].landing[by].slot}, nil)
+			s.Step(Input{Kind: PieceLanded, Worker: by, Slot: s.shards[0].peers[by].landing.slot}, nil)
 			if err := s.Check(); err != nil {
 				t.Fatal(err)
 			}
@@ -285,9 +285,9 @@ func TestTheWholeCombinesItsParts(t *testing.T) {
 				m.Flags, m.Clock, m.Version, m.Blocked = wire.Save, 3, 6, 4
 			}
 			s.Step(Input{Kind: Arrived, Msg: m}, nil)
-			s.Step(Input{Kind: PieceLanded, Worker: part, Slot: s.shards[0].landing[part].slot}, nil)
+			s.Step(Input{Kind: PieceLanded, Worker: part, Slot: s.shards[0].peers[part].landing.slot}, nil)
 		}
-		if h := s.shards[0].staged[0].head; h.Flags != wire.Save || h.Clock != 3 || h.Version != 5 || h.Blocked != 4 || h.Samples != 2 {
+		if h := s.shards[0].peers[0].staged.head; h.Flags != wire.Save || h.Clock != 3 || h.Version != 5 || h.Blocked != 4 || h.Samples != 2 {
 			t.Errorf("landed %v: the whole is %+v", order, h)
 		}
 	}

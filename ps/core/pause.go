@@ -24,21 +24,21 @@ import (
 func (s *Server) Succeed(old *Server) {
 	for _, id := range s.owned {
 		sh, was := s.shards[id], old.shards[id]
-		sh.cur, sh.diskBuf, sh.stats = was.cur, was.diskBuf, old.Shard(id).Stats
-		if sh.diskBuf >= 0 {
-			sh.refs[sh.diskBuf]++
+		sh.versions.cur, sh.versions.diskBuf, sh.stats = was.versions.cur, was.versions.diskBuf, old.Shard(id).Stats
+		if sh.versions.diskBuf >= 0 {
+			sh.versions.refs[sh.versions.diskBuf]++
 		}
 	}
 }
 
 // Succeed takes over the counters of the worker before a pause.
 func (w *Worker) Succeed(old *Worker) {
-	w.LeadMax, w.Started, w.WaitedLast, w.Cached = old.LeadMax, old.Started, old.WaitedLast, old.Cached
+	w.Counts = old.Counts
 }
 
 // Spent says whether the lead shard, which this server owns, has used up the budget. It stays true if some of the
 // counted pushes were dropped later: the workers were stopped for good.
-func (s *Server) Spent() bool { return s.budgetSpent || s.isSpent(s.shards[0]) }
+func (s *Server) Spent() bool { return s.halt.budgetSpent || s.isSpent(s.shards[0]) }
 
 // MustPauseInStep says whether a pause must stop all workers at the same iteration; rules are the phases of each rule, lead is the
 // rule of the lead shard. It must where a shard closes iterations as a whole, so that none is closed in two parts. It must
@@ -50,7 +50,7 @@ func MustPauseInStep(rules [][]scheme.Phase, lead int) bool {
 	loosest, tightest := int64(0), int64(math.MaxInt64)
 	for i, phases := range rules {
 		for _, ph := range phases {
-			e, _ := scheme.Lookup(ph.Scheme)
+			e, _ := scheme.All.Lookup(ph.Scheme)
 			if e.Whole(ph.Common, ph.Params) {
 				return true
 			}
@@ -70,11 +70,11 @@ func MustPauseInStep(rules [][]scheme.Phase, lead int) bool {
 // pauseWorkers stops all workers, each by its next reply of the lead shard, or all at the same iteration (MustPauseInStep). That
 // iteration may be far ahead; the workers stop earlier if the budget is used up on the way.
 func (s *Server) pauseWorkers() {
-	if lead := s.shards[0]; lead != nil && !s.stopping {
+	if lead := s.shards[0]; lead != nil && !s.halt.stopping {
 		s.stopWorkers()
 		if s.together {
-			s.stopAt = lead.letInto + 1
+			s.halt.stopAt = lead.letInto + 1
 		}
-		s.pausing = true
+		s.halt.pausing = true
 	}
 }

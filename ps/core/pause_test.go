@@ -192,7 +192,7 @@ func playParts(t *rapid.T, c *cluster, rules []rule) (pauses, kills int) {
 		}
 		paused := false
 		c.trace = func(string, Input, []Effect) {
-			if steps++; steps == pauseAt && part < 6 && !c.servers[0].stopping {
+			if steps++; steps == pauseAt && part < 6 && !c.servers[0].halt.stopping {
 				paused = true
 				c.add(pending{line: "pause", node: c.servers[0], name: "s0", in: Input{Kind: PauseNow}})
 			}
@@ -247,7 +247,7 @@ func checkEachOnce(t *rapid.T, c *cluster, id int32) {
 // dropsStale says whether a scheme of the rule drops stale pushes.
 func dropsStale(r rule) bool {
 	return slices.ContainsFunc(r.phases(), func(ph scheme.Phase) bool {
-		e, _ := scheme.Lookup(ph.Scheme)
+		e, _ := scheme.All.Lookup(ph.Scheme)
 		return e.DropsStale
 	})
 }

@@ -150,7 +150,7 @@ func Describe(m wire.Header) string {
 }
 
 func (w *Worker) String() string {
-	return fmt.Sprintf("w%d %v iter=%d next=%d v=%d open=%d flying=%d %v", w.me, w.state, w.iter, w.next, w.clock, w.open, w.inFlight, w.policy)
+	return fmt.Sprintf("w%d %v iter=%d next=%d v=%d open=%d flying=%d %v", w.me, w.state, w.iter, w.replies.next, w.replies.clock, w.replies.open, w.sending.inFlight, w.sending.policy)
 }
 
 // Iter is the iteration being computed, or the one that was just pushed; -1 before the first of a new run.
@@ -160,7 +160,7 @@ func (w *Worker) Iter() int64 { return w.iter }
 func (w *Worker) State() State { return w.state }
 
 // Sending describes the send policy: the pieces that it holds, and the values that it has tuned.
-func (w *Worker) Sending() string { return w.policy.String() }
+func (w *Worker) Sending() string { return w.sending.policy.String() }
 
 // Missing lists the shards whose replies are incomplete, for the stall report.
 func (w *Worker) Missing() []int32 {

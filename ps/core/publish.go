@@ -26,60 +26,48 @@ type feed struct {
 	sent     int64 // versions sent so far
 }
 
-// makeFeeds prepares the shard for workers that keep copies of it.
-func (sh *ownShard) makeFeeds(workers int) {
-	if sh.copies == scheme.Pulled {
-		return
-	}
-	sh.queuedPushes = make([][]wire.Header, workers)
-	if sh.copies != scheme.Published {
-		return
-	}
-	sh.feeds = make([]feed, workers)
-}
+// publishes says whether versions go to workers without a pull.
+func (sh *ownShard) publishes() bool { return sh.copies == scheme.Published }
 
 // publish sends the current version to a worker, now or when the one in flight was Taken.
 func (s *Server) publish(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.feeds[w].closed {
+	if sh.peers[w].feed.closed {
 		return out
 	}
-	sh.feeds[w].due = true
+	sh.peers[w].feed.due = true
 	return s.publishDue(sh, w, out)
 }
 
 // publishDue sends a version that is due, unless one is in flight to that worker. So at most one version per worker is
 // in flight, as a reply or published.
 func (s *Server) publishDue(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.feeds == nil || !sh.feeds[w].due || sh.feeds[w].inFlight || sh.sendingBuf[w] >= 0 {
+	k := &sh.peers[w]
+	if !sh.publishes() || !k.feed.due || k.feed.inFlight || k.replyInFlight() {
 		return out
 	}
-	sh.feeds[w] = feed{inFlight: true, sent: sh.feeds[w].sent + 1, closed: s.mustPull(sh)}
+	k.feed = feed{inFlight: true, sent: k.feed.sent + 1, closed: s.mustPull(sh)}
 	sh.stats.Published++
-	c := sh.clock[w]
-	m := wire.Header{Kind: wire.Publish, Worker: w, Shard: sh.id, Iter: c, Version: sh.version, Clock: sh.minClock(c)}
+	c := k.clock
+	m := wire.Header{Kind: wire.Publish, Worker: w, Shard: sh.id, Iter: c, Version: sh.versions.version, Clock: sh.minClock(c)}
 	return s.ship(sh, m, m.Clock, out)
 }
 
 // versionTaken notes that the worker has room for another version.
 func (s *Server) versionTaken(sh *ownShard, w int32, out []Effect) []Effect {
-	if s.left[w] {
+	if s.members.left[w] {
 		return out
 	}
-	sh.feeds[w].inFlight = false
+	sh.peers[w].feed.inFlight = false
 	return s.publishDue(sh, w, out)
 }
 
 // unsubscribe ends the subscription of a worker that leaves, and tells it how many versions were sent in all.
 func (s *Server) unsubscribe(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.queuedPushes == nil {
+	if !sh.publishes() {
 		return out
 	}
-	sh.queuedPushes[w] = nil
-	if sh.feeds == nil {
-		return out
-	}
-	sh.feeds[w].due = false
-	m := wire.Header{Kind: wire.Ended, Worker: w, Shard: sh.id, Iter: sh.feeds[w].sent}
+	sh.peers[w].feed.due = false
+	m := wire.Header{Kind: wire.Ended, Worker: w, Shard: sh.id, Iter: sh.peers[w].feed.sent}
 	return append(out, Effect{Kind: Send, To: w, Msg: m})
 }
 
@@ -87,26 +75,26 @@ func (s *Server) unsubscribe(sh *ownShard, w int32, out []Effect) []Effect {
 // no pushes.
 func (s *Server) deferLeft(m wire.Header) bool {
 	for _, id := range s.owned {
-		if sh := s.shards[id]; sh.copies != scheme.Pulled && sh.reached[m.Worker] < m.Iter {
-			s.pendingLeft[m.Worker] = m
+		if sh := s.shards[id]; sh.copies != scheme.Pulled && sh.peers[m.Worker].reached < m.Iter {
+			s.members.pendingLeft[m.Worker] = m
 			return true
 		}
 	}
-	delete(s.pendingLeft, m.Worker)
+	delete(s.members.pendingLeft, m.Worker)
 	return false
 }
 
 // handleDeferred handles the messages that arrived too early, when a push has landed.
 func (s *Server) handleDeferred(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.queuedPushes == nil {
+	if !sh.queuesPushes() {
 		return out
 	}
-	for len(sh.queuedPushes[w]) > 0 && sh.landing[w] == nil {
-		m := sh.queuedPushes[w][0]
-		sh.queuedPushes[w] = sh.queuedPushes[w][1:]
+	for k := &sh.peers[w]; len(k.queued) > 0 && k.landing == nil; {
+		m := k.queued[0]
+		k.queued = k.queued[1:]
 		out = s.receivePush(sh, m, out)
 	}
-	if m, ok := s.pendingLeft[w]; ok {
+	if m, ok := s.members.pendingLeft[w]; ok {
 		return s.arrived(Input{Kind: Arrived, Msg: m, At: s.now}, out)
 	}
 	return out
@@ -115,17 +103,14 @@ func (s *Server) handleDeferred(sh *ownShard, w int32, out []Effect) []Effect {
 // checkCopies verifies that a due version is sent at once, that a worker which has left is sent none, and that a queued
 // push waits for one in flight.
 func (sh *ownShard) checkCopies() error {
-	for w, f := range sh.feeds {
-		switch {
-		case f.due && !f.inFlight && sh.sendingBuf[w] < 0:
+	for w := range sh.peers {
+		switch k := &sh.peers[w]; {
+		case k.feed.due && !k.feed.inFlight && !k.replyInFlight():
 			return fmt.Errorf("core: shard %d has a version due to worker %d and sends none", sh.id, w)
-		case f.due && sh.clock[w] == goneClock:
+		case k.feed.due && k.clock == goneClock:
 			return fmt.Errorf("core: shard %d has a version due to worker %d, which has left", sh.id, w)
-		}
-	}
-	for w, q := range sh.queuedPushes {
-		if len(q) > 0 && sh.landing[w] == nil {
-			return fmt.Errorf("core: shard %d queues %d pushes of worker %d, and none is in flight", sh.id, len(q), w)
+		case len(k.queued) > 0 && k.landing == nil:
+			return fmt.Errorf("core: shard %d queues %d pushes of worker %d, and none is in flight", sh.id, len(k.queued), w)
 		}
 	}
 	return nil

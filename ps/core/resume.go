@@ -49,14 +49,14 @@ func (q *Saved) Settle(clocks []int64) {
 // committed: the shard is not at a cut then.
 func (s *Server) Saved(id int32) Saved {
 	sh := s.shards[id]
-	if sh.stagedN != 0 || sh.folded != 0 {
-		panic(fmt.Sprintf("core: shard %d cannot be saved with %d pushes staged and %d folded: %v", id, sh.stagedN, sh.folded, sh.scheme))
+	if sh.slots.staged != 0 || sh.versions.folded != 0 {
+		panic(fmt.Sprintf("core: shard %d cannot be saved with %d pushes staged and %d folded: %v", id, sh.slots.staged, sh.versions.folded, sh.scheme))
 	}
 	return sh.saved()
 }
 
 func (sh *ownShard) saved() Saved {
-	q := Saved{Version: sh.version, Rated: sh.rated, Accepted: sh.accepted, Samples: sh.samples, Closed: sh.closed}
+	q := Saved{Version: sh.versions.version, Rated: sh.versions.rated, Accepted: sh.versions.accepted, Samples: sh.versions.samples, Closed: sh.closed}
 	if q.Changes, q.Began = sh.cut.changes, sh.cut.began; sh.cut.at != never && !sh.cut.awaits { // what was announced is forgotten
 		q.Until = sh.cut.at
 	}
@@ -73,13 +73,14 @@ func (sh *ownShard) saved() Saved {
 // iteration that it computes next, and each shard at what was saved of it. If the budget is used up already, no worker
 // may start an iteration.
 func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
-	s.firstIterMax = max(0, slices.Max(s.locally.ClocksOf(0, clocks)))
+	s.members.firstIterMax = max(0, slices.Max(s.locally.ClocksOf(0, clocks)))
 	for _, id := range s.owned {
 		sh, q := s.shards[id], saved[id]
-		sh.version, sh.rated, sh.accepted, sh.samples, sh.samplesTaken = q.Version, q.Rated, q.Accepted, q.Samples, q.Samples
+		sh.versions.version, sh.versions.rated, sh.versions.accepted, sh.versions.samples, sh.samplesTaken = q.Version, q.Rated, q.Accepted, q.Samples, q.Samples
 		own := s.locally.ClocksOf(id, clocks)
-		copy(sh.clock, own)
-		copy(sh.reached, own)
+		for w, c := range own {
+			sh.peers[w].clock, sh.peers[w].reached = c, c
+		}
 		if sh.tally != nil && q.Loss > 0 {
 			sh.tally.loss = q.Loss
 		}
@@ -94,13 +95,13 @@ func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
 }
 
 // Next is the iteration that a finished worker would compute next.
-func (w *Worker) Next() int64 { return max(w.next, w.iter+1) }
+func (w *Worker) Next() int64 { return max(w.replies.next, w.iter+1) }
 
 // Behind says whether a shard with these schemes in turn may close iterations that a worker has not pushed. Workers
 // that are behind resume where the others are.
 func Behind(phases []scheme.Phase) bool {
 	return slices.ContainsFunc(phases, func(ph scheme.Phase) bool {
-		e, ok := scheme.Lookup(ph.Scheme)
+		e, ok := scheme.All.Lookup(ph.Scheme)
 		return ok && e.Behind
 	})
 }
@@ -149,57 +150,46 @@ func PhaseAt(phases []scheme.Phase, clocks []int64, changes int64) (k int, told 
 // saveSoon marks the next iteration that no worker was let into and that none starts with: a worker that never sees the
 // mark would not save its own state. If the run ends before that iteration, no version is saved.
 func (s *Server) saveSoon() {
-	if lead := s.shards[0]; lead != nil && !s.stopping {
-		s.saveIter = max(lead.letInto, s.firstIterMax) + 1
+	if lead := s.shards[0]; lead != nil && !s.halt.stopping {
+		s.saveIter = max(lead.letInto, s.members.firstIterMax) + 1
 	}
 }
 
 // saveEffect saves the version that was just committed, if one of its pushes carries the Save flag.
 func (sh *ownShard) saveEffect(out []Effect) []Effect {
-	if !sh.saveNext {
+	if !sh.versions.saveNext {
 		return out
 	}
-	sh.saveNext = false
-	return append(out, Effect{Kind: Save, Shard: sh.id, Src: sh.hold(), Iter: sh.version})
-}
-
-// hold keeps the buffer of the current version unchanged until Written.
-func (sh *ownShard) hold() int32 {
-	if sh.diskBuf >= 0 {
-		panic(fmt.Sprintf("core: shard %d: version %d must be saved while buffer %d is still being written", sh.id, sh.version, sh.diskBuf))
-	}
-	sh.diskBuf = sh.cur
-	sh.refs[sh.diskBuf]++
-	return sh.diskBuf
+	sh.versions.saveNext = false
+	return append(out, Effect{Kind: Save, Shard: sh.id, Src: sh.versions.hold(), Iter: sh.versions.version})
 }
 
 func (s *Server) written(in Input) {
 	sh := s.shards[in.Shard]
-	s.must(sh.diskBuf >= 0, in)
-	sh.refs[sh.diskBuf]--
-	sh.diskBuf = -1
+	s.must(sh.versions.diskBuf >= 0, in)
+	sh.versions.release()
 }
 
 // Hold replaces the effect Save in a pause. It keeps the current version of the shard unchanged until Written, and
 // returns the version's buffer.
-func (s *Server) Hold(id int32) int32 { return s.shards[id].hold() }
+func (s *Server) Hold(id int32) int32 { return s.shards[id].versions.hold() }
 
 // noteMarks notes the flags of a reply that the pushes of its iteration must carry, too.
 func (w *Worker) noteMarks(m *wire.Header) {
 	if m.Flags&wire.Save != 0 {
-		w.saveIter = m.Iter
+		w.marks.save = m.Iter
 	}
 	if m.Flags&wire.Change != 0 {
-		w.changeIter = m.Iter
+		w.marks.change = m.Iter
 	}
 }
 
 // markPushes marks the pushes of an iteration if the reply into it carried the flags Save or Change.
 func (w *Worker) markPushes() {
-	if w.iter == w.saveIter {
+	if w.iter == w.marks.save {
 		w.head.Flags |= wire.Save
 	}
-	if w.iter == w.changeIter {
+	if w.iter == w.marks.change {
 		w.head.Flags |= wire.Change
 	}
 }
@@ -207,9 +197,9 @@ func (w *Worker) markPushes() {
 // TakeSave says, once, that a checkpoint needs the worker's own state as it is now: the marked iteration was the last,
 // and the worker has begun the exchange of the next one, iter, and has handed nothing over.
 func (w *Worker) TakeSave() (iter int64, due bool) {
-	if w.saveIter < 0 || w.iter <= w.saveIter || w.state != Computing || w.head.Kind != 0 || w.isInExtra() {
+	if w.marks.save < 0 || w.iter <= w.marks.save || w.state != Computing || w.head.Kind != 0 || w.isInExtra() {
 		return 0, false
 	}
-	w.saveIter = -1
+	w.marks.save = -1
 	return w.iter, true
 }

@@ -41,7 +41,7 @@ func TestEveryShardAndWorkerSavesTheSameVersion(t *testing.T) {
 				}
 				if iter, due := w.TakeSave(); due {
 					took[w.me] = append(took[w.me], iter)
-					if w.inFlight != 0 || w.Iter() != iter {
+					if w.sending.inFlight != 0 || w.Iter() != iter {
 						t.Fatalf("asked at step %d: worker %d saves for iteration %d in state %v", at, w.me, iter, w)
 					}
 				}

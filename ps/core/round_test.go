@@ -94,7 +94,7 @@ func TestAtTheBarrier(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, _ := send.Lookup("fifo")
+	e, _ := send.All.Lookup("fifo")
 	w := NewWorker(0, plan, e.New(send.Options{}), 0)
 	w.InRounds()
 	step := func(in Input) string {

@@ -42,36 +42,32 @@ type Decided func(ev scheme.Event, decisions []scheme.Decision)
 
 // Server owns the shards of one server rank. Each shard decides alone.
 type Server struct {
-	me               int32
-	plan             *shard.Plan
-	workers          int
-	budget           Budget
-	snapshotEvery    int64
+	me            int32
+	plan          *shard.Plan
+	workers       int
+	budget        Budget
+	snapshotEvery int64
+	decided       Decided
+	policy        send.Policy // of replies; nil: replies leave whole
+	acks          bool
+	together      bool
+	locally       *Locally // nil: every step of a worker is an exchange
+
 	shards           []*ownShard // by ID; nil where another server owns it
 	owned            []int32     // the IDs of this server's shards, ascending
-	left             []bool
-	present          int                   // workers that have not left
-	pendingLeft      map[int32]wire.Header // Left of each worker that left while some of its pushes had not landed
-	life             []int64               // per worker: how often it has come back
-	endedLives       int64                 // lives that have ended, over all workers
-	inboxes          map[int32]*inbox      // by leading shard
-	ownAnnouncements []ownAnnouncement     // announcements of this step that shards of this server follow
-	saveIter         int64                 // pushes of this iteration carry the Save flag; -1: of none
-	watch            watch                 // for stragglers; idle except on the server of shard 0
-	firstIterMax     int64                 // the largest iteration at which a worker starts; 0 without a checkpoint to resume from
-	done             bool
-	halt
+	members          members
+	inboxes          map[int32]*inbox  // by leading shard
+	ownAnnouncements []ownAnnouncement // announcements of this step that shards of this server follow
+	saveIter         int64             // pushes of this iteration carry the Save flag; -1: of none
+	watch            watch             // for stragglers; idle except on the server of shard 0
+	halt             halt
+	ballot           ballot
+	atCut            []wire.Header // questions to workers that wait at a cut of this server, asked in this step
+	ahead            *aheadState   // nil: workers pull when they have pushed
+
 	now       time.Duration     // At of the input being stepped
 	decisions []scheme.Decision // scratch
-	decided   Decided
-	policy    send.Policy // of replies; nil: replies leave whole
-	released  []int32     // scratch: what the policy releases in one step
-	acks      bool
-	together  bool
-	ballot    ballot
-	atCut     []wire.Header // questions to workers that wait at a cut of this server, asked in this step
-	locally   *Locally      // nil: every step of a worker is an exchange
-	ahead     *aheadState   // nil: workers pull when they have pushed
+	released  []int32           // scratch: what the policy releases in one step
 }
 
 // NewServer makes server c.Me. Each of its shards needs a scheme.
@@ -81,12 +77,13 @@ func NewServer(c ServerConfig) *Server {
 	}
 	s := &Server{
 		me: c.Me, plan: c.Plan, workers: c.Workers, budget: c.Budget, snapshotEvery: c.SnapshotEvery,
-		shards: make([]*ownShard, len(c.Plan.Shards)), inboxes: map[int32]*inbox{}, owned: c.Plan.OfServer(c.Me), left: make([]bool, c.Workers), life: make([]int64, c.Workers), present: c.Workers, saveIter: -1, pendingLeft: map[int32]wire.Header{},
-		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together, locally: c.Locally, watch: newWatch(c.Awaits, c.SkipsAhead, c.Workers),
+		decided: c.Decided, policy: c.Send, acks: c.Acks, together: c.Together, locally: c.Locally,
+		shards: make([]*ownShard, len(c.Plan.Shards)), owned: c.Plan.OfServer(c.Me), members: newMembers(c.Workers),
+		inboxes: map[int32]*inbox{}, saveIter: -1, watch: newWatch(c.Awaits, c.SkipsAhead, c.Workers),
 	}
 	for _, id := range s.owned {
 		s.shards[id] = newOwnShard(id, len(c.Plan.Shards[id].Pieces), c.Workers, Buffers(c.Workers, c.Saves), c.Schemes[id])
-		s.shards[id].makeParts(c.Parts, c.Workers)
+		s.shards[id].makeParts(c.Parts)
 	}
 	s.makeAgreements(c.Schemes)
 	s.makeUnsent()
@@ -94,7 +91,7 @@ func NewServer(c ServerConfig) *Server {
 	s.makeTally()
 	s.makeAhead(c.Ahead)
 	if c.Parts > 1 && slices.ContainsFunc(s.owned, func(id int32) bool {
-		return c.Schemes[id].Norms || c.Schemes[id].Shared || slices.Contains(s.shards[id].near, true)
+		return c.Schemes[id].Norms || c.Schemes[id].Shared || slices.ContainsFunc(s.shards[id].peers, func(k peer) bool { return k.near })
 	}) {
 		panic(fmt.Sprintf("core: server %d: iterations in parts do not go with shared memory, norms or grants", c.Me))
 	}
@@ -104,7 +101,12 @@ func NewServer(c ServerConfig) *Server {
 // Step advances the server by one input.
 func (s *Server) Step(in Input, out []Effect) []Effect {
 	s.now = in.At
-	return s.finishIfDone(s.noteChanged(s.answerAhead(s.deliverOwn(s.answerAtCuts(s.step(in, out))))))
+	out = s.step(in, out)
+	out = s.answerAtCuts(out)
+	out = s.deliverOwn(out)
+	out = s.answerAhead(out)
+	out = s.noteChanged(out)
+	return s.finishIfDone(out)
 }
 
 func (s *Server) step(in Input, out []Effect) []Effect {
@@ -113,14 +115,15 @@ func (s *Server) step(in Input, out []Effect) []Effect {
 		return s.arrived(in, out)
 	case PieceLanded:
 		sh := s.shards[in.Shard]
-		p := sh.landing[in.Worker]
+		k := &sh.peers[in.Worker]
+		p := k.landing
 		s.must(p != nil && p.slot == in.Slot, in)
 		if p.missing--; p.missing > 0 {
 			return out
 		}
-		sh.landing[in.Worker] = nil
+		k.landing = nil
 		m := p.head
-		if !s.isApart() && (isPart(&m) || sh.parts != nil && sh.hasPart(&m)) {
+		if !s.isApart() && (isPart(&m) || sh.hasParts && sh.hasPart(&m)) {
 			out = s.partLanded(sh, p, in, out)
 		} else {
 			out = s.pushLanded(sh, p, in, out)
@@ -162,8 +165,8 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 		return s.receivePush(sh, m, s.noteRead(sh, m, out))
 	case wire.Pull:
 		sh := s.shards[m.Shard]
-		s.must(!sh.pullPending[m.Worker], in)
-		sh.pullPending[m.Worker], sh.pullIter[m.Worker] = true, m.Iter
+		s.must(!sh.peers[m.Worker].pullPending, in)
+		sh.peers[m.Worker].ask(m.Iter)
 		s.pullArrives(&m)
 		return s.tryPull(sh, m.Worker, out)
 	case wire.PushReady:
@@ -189,50 +192,44 @@ func (s *Server) arrived(in Input, out []Effect) []Effect {
 // receivePush handles the header of a push. A push that the shard already has, or that is in flight, is acknowledged
 // and ignored, so that each push counts exactly once.
 func (s *Server) receivePush(sh *ownShard, m wire.Header, out []Effect) []Effect {
-	p := sh.landing[m.Worker]
-	if isPart(&m) && sh.parts == nil {
+	k := &sh.peers[m.Worker]
+	if isPart(&m) && !sh.hasParts {
 		panic(fmt.Sprintf("core: server %d: %s is a part, and iterations have no parts here", s.me, Describe(m)))
 	}
-	if s.left[m.Worker] || s.hasPush(sh, &m) {
+	if s.members.left[m.Worker] || s.hasPush(sh, &m) {
 		sh.stats.Duplicates++
-		if s.acks || m.Owner != m.Worker && sh.isLanding(&m) {
+		if s.acks || m.Owner != m.Worker && k.isLanding(&m) {
 			return out // the push itself is acknowledged when it has landed
 		}
 		return append(out, acknowledge(&m))
 	}
-	if p != nil && sh.queuedPushes != nil {
-		sh.queuedPushes[m.Worker] = append(sh.queuedPushes[m.Worker], m)
+	if k.landing != nil && sh.queuesPushes() {
+		k.queued = append(k.queued, m)
 		return out
 	}
-	if p != nil {
-		panic(fmt.Sprintf("core: server %d: %s arrived while the push of iteration %d is in flight", s.me, Describe(m), p.head.Iter))
+	if k.landing != nil {
+		panic(fmt.Sprintf("core: server %d: %s arrived while the push of iteration %d is in flight", s.me, Describe(m), k.landing.head.Iter))
 	}
 	s.watchPush(sh, &m)
 	sh.noteOffered(&m)
 	slot := sh.takeSlot()
-	sh.landing[m.Worker] = sh.record(pushed{head: m, slot: slot, missing: sh.pieces, onServer: !sh.pushIsReadInPlace(m.Worker)})
+	k.landing = sh.slots.record(pushed{head: m, slot: slot, missing: sh.pieces, onServer: !sh.pushIsReadInPlace(m.Worker)})
 	out = append(out, Effect{Kind: Stage, To: m.Worker, Shard: sh.id, Slot: slot, Iter: m.Iter, Samples: m.Samples})
-	if m.Iter < sh.clock[m.Owner] || m.Iter >= sh.cut.at || isPart(&m) {
+	if m.Iter < sh.peers[m.Owner].clock || m.Iter >= sh.cut.at || isPart(&m) {
 		return out // the push belongs to another scheme than the current one, or is a part: a scheme hears of whole pushes only
 	}
 	return s.decide(sh, schemeEvent(scheme.Offered, m), out)
 }
 
-// isLanding says whether a push is in flight.
-func (sh *ownShard) isLanding(m *wire.Header) bool {
-	p := sh.landing[m.Worker]
-	return p != nil && p.head.Iter == m.Iter && p.head.Owner == m.Owner && p.head.Part == m.Part
-}
-
 // hasPush says whether a shard has a push, landed or in flight.
 func (s *Server) hasPush(sh *ownShard, m *wire.Header) bool {
-	if sh.isLanding(m) {
+	if sh.peers[m.Worker].isLanding(m) {
 		return true
 	}
-	if sh.parts != nil {
+	if sh.hasParts {
 		return sh.isRepeated(m)
 	}
-	return m.Iter < sh.reached[m.Worker]
+	return m.Iter < sh.peers[m.Worker].reached
 }
 
 func schemeEvent(k scheme.EventKind, m wire.Header) scheme.Event {
@@ -241,15 +238,16 @@ func schemeEvent(k scheme.EventKind, m wire.Header) scheme.Event {
 
 func (s *Server) pushLanded(sh *ownShard, p *pushed, in Input, out []Effect) []Effect {
 	w := p.head.Worker
+	k := &sh.peers[w]
 	sh.stats.Pushes++
-	sh.stats.Skipped += p.head.Iter - sh.reached[w]
+	sh.stats.Skipped += p.head.Iter - k.reached
 	clock := p.head.Iter
 	if p.head.Part == p.head.Parts-1 {
 		clock++ // else more of the iteration follows
 	}
-	sh.reached[w] = clock
-	if p.head.Iter < sh.clock[w] { // its iteration was closed without it when the scheme changed
-		sh.freeSlot(p.slot)
+	k.reached = clock
+	if p.head.Iter < k.clock { // its iteration was closed without it when the scheme changed
+		sh.slots.freeSlot(p.slot)
 		sh.stats.drop(scheme.Late)
 		return s.handleDeferred(sh, w, s.tryPull(sh, w, out))
 	}
@@ -269,29 +267,30 @@ func (s *Server) tryPull(sh *ownShard, w int32, out []Effect) []Effect {
 	if s.ahead != nil {
 		return s.tryAhead(sh, w, out)
 	}
-	if !sh.pullPending[w] || sh.landing[w] != nil || s.left[w] || sh.pullIter[w] > sh.reached[w] {
+	k := &sh.peers[w]
+	if !k.pullPending || k.landing != nil || s.members.left[w] || k.pullIter > k.reached {
 		return out
 	}
-	sh.pullPending[w] = false
+	k.pullPending = false
 	sh.stats.Pulls++
-	if sh.pullIter[w] >= sh.cut.at {
+	if k.pullIter >= sh.cut.at {
 		sh.stats.Delayed++
-		sh.heldSince[w] = s.now
+		k.heldSince = s.now
 		sh.cut.pulls = append(sh.cut.pulls, w)
 		return out
 	}
 	out = s.tellWanted(sh, w, out)
-	if sh.pullHeld[w] {
+	if k.pullHeld {
 		sh.stats.Delayed++
-		sh.heldSince[w] = s.now
+		k.heldSince = s.now
 	}
 	return out
 }
 
 // tellWanted tells the scheme of a pull.
 func (s *Server) tellWanted(sh *ownShard, w int32, out []Effect) []Effect {
-	sh.pullHeld[w] = true
-	return s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: sh.pullIter[w]}, out)
+	sh.peers[w].tell()
+	return s.decide(sh, scheme.Event{Kind: scheme.Wanted, Worker: w, Shard: sh.id, Iter: sh.peers[w].pullIter}, out)
 }
 
 // decide tells the scheme of an event and obeys its decisions.
@@ -327,26 +326,23 @@ func (s *Server) decide(sh *ownShard, ev scheme.Event, out []Effect) []Effect {
 }
 
 func (s *Server) reply(sh *ownShard, d scheme.Decision, out []Effect) []Effect {
-	w := d.Worker
-	sh.pullHeld[w] = false
-	if sh.heldSince[w] > 0 {
-		sh.stats.DelayedFor += s.now - sh.heldSince[w]
-		sh.heldSince[w] = 0
-	}
-	if sh.sendingBuf[w] >= 0 { // the last reply has arrived; its ReplySent has not
-		sh.heldReply[w] = d.Iter
+	k := &sh.peers[d.Worker]
+	sh.stats.DelayedFor += k.answer(s.now)
+	if k.replyInFlight() { // the last reply has arrived; its ReplySent has not
+		k.replyNext, k.nextIter = true, d.Iter
 		return out
 	}
-	return s.send(sh, w, d.Iter, out)
+	return s.send(sh, d.Worker, d.Iter, out)
 }
 
 func (s *Server) send(sh *ownShard, w int32, iter int64, out []Effect) []Effect {
 	iter = s.letsInto(sh, w, s.skipTo(sh, iter))
-	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.version, Clock: sh.minClock(iter)}
+	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.versions.version, Clock: sh.minClock(iter)}
 	s.tell(sh, &m)
-	if sh.feeds != nil {
-		sh.feeds[w].due = false // this reply has the newest version
-		sh.feeds[w].closed = sh.feeds[w].closed || s.mustPull(sh)
+	if sh.publishes() {
+		f := &sh.peers[w].feed
+		f.due = false // this reply has the newest version
+		f.closed = f.closed || s.mustPull(sh)
 	}
 	return s.ship(sh, m, iter, s.copyStagedPushes(sh, w, out))
 }
@@ -357,7 +353,7 @@ func (s *Server) ship(sh *ownShard, m wire.Header, into int64, out []Effect) []E
 	if s.mustPull(sh) {
 		m.Flags |= wire.Ask
 	}
-	if sh.id == 0 && s.stopping && into >= s.stopAt {
+	if sh.id == 0 && s.halt.stopping && into >= s.halt.stopAt {
 		m.Flags |= wire.Stop
 	} else if sh.id == 0 {
 		sh.letInto = max(sh.letInto, into)
@@ -368,24 +364,25 @@ func (s *Server) ship(sh *ownShard, m wire.Header, into int64, out []Effect) []E
 	if sh.id == 0 && into == s.watch.announced {
 		m.Flags |= wire.Change
 	}
-	sh.sendingBuf[m.Worker] = sh.cur
-	sh.refs[sh.cur]++
-	if sh.isNear(m.Worker) {
-		m.Part = sh.cur
-		sh.unread[m.Worker] = unreadVersion{m.Kind, m.Iter}
-		return append(out, Effect{Kind: Reply, To: m.Worker, Shard: sh.id, Src: sh.cur, Msg: m, Near: true})
+	k := &sh.peers[m.Worker]
+	k.replyBuf = sh.versions.send()
+	if k.near {
+		m.Part = sh.versions.cur
+		k.unread = unreadVersion{m.Kind, m.Iter}
+		return append(out, Effect{Kind: Reply, To: m.Worker, Shard: sh.id, Src: sh.versions.cur, Msg: m, Near: true})
 	}
-	out = append(out, Effect{Kind: Reply, To: m.Worker, Shard: sh.id, Src: sh.cur, Msg: m, Apart: s.policy != nil})
+	out = append(out, Effect{Kind: Reply, To: m.Worker, Shard: sh.id, Src: sh.versions.cur, Msg: m, Apart: s.policy != nil})
 	return s.startReplyPieces(sh, m.Worker, m.Kind, out)
 }
 
 func (s *Server) replySent(sh *ownShard, in Input, out []Effect) []Effect {
-	s.must(sh.sendingBuf[in.Worker] == in.Buf && sh.refs[in.Buf] > 0, in)
-	sh.sendingBuf[in.Worker] = -1
-	sh.refs[in.Buf]--
-	if iter := sh.heldReply[in.Worker]; iter >= 0 {
-		sh.heldReply[in.Worker] = -1
-		out = s.send(sh, in.Worker, max(iter, sh.closed), out) // v may have passed iter without this worker
+	k := &sh.peers[in.Worker]
+	s.must(k.replyBuf == in.Buf && sh.versions.refs[in.Buf] > 0, in)
+	k.replyBuf = -1
+	sh.versions.refs[in.Buf]--
+	if k.replyNext {
+		k.replyNext = false
+		out = s.send(sh, in.Worker, max(k.nextIter, sh.closed), out) // v may have passed nextIter without this worker
 	}
 	out = s.publishDue(sh, in.Worker, out)
 	return s.tellSent(sh, in.Worker, out)

@@ -46,7 +46,7 @@ func SlotsMax(e scheme.Entry, c scheme.Common, p scheme.Params, workers int) (in
 // an unknown scheme, and where SlotsMax does.
 func Most(phases []scheme.Phase, workers int) (slots, means int, err error) {
 	for _, ph := range phases {
-		e, ok := scheme.Lookup(ph.Scheme)
+		e, ok := scheme.All.Lookup(ph.Scheme)
 		if !ok {
 			return 0, 0, fmt.Errorf("unknown scheme %q", ph.Scheme)
 		}
@@ -103,7 +103,7 @@ func checkEnd(phases []scheme.Phase, k int) error {
 
 func newPhase(phases []scheme.Phase, k int, env scheme.Env) (ShardScheme, error) {
 	ph := phases[k]
-	e, ok := scheme.Lookup(ph.Scheme)
+	e, ok := scheme.All.Lookup(ph.Scheme)
 	if !ok {
 		return ShardScheme{}, fmt.Errorf("unknown scheme %q", ph.Scheme)
 	}

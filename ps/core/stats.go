@@ -67,14 +67,14 @@ func (s *Server) Shard(id int32) ShardState {
 	if sh.schedulesLink {
 		stats.Turns = s.turnCounts()
 	}
-	return ShardState{ID: id, Stats: stats, Version: sh.version, Accepted: sh.accepted, Samples: sh.samples, Cur: sh.cur, Changes: sh.cut.changes}
+	return ShardState{ID: id, Stats: stats, Version: sh.versions.version, Accepted: sh.versions.accepted, Samples: sh.versions.samples, Cur: sh.versions.cur, Changes: sh.cut.changes}
 }
 
 // Shards lists the IDs of this server's shards, ascending.
 func (s *Server) Shards() []int32 { return s.owned }
 
 // Stopping says whether workers are told to stop, for good or for a pause.
-func (s *Server) Stopping() bool { return s.stopping }
+func (s *Server) Stopping() bool { return s.halt.stopping }
 
 // Waiting says whether a scheme of this server holds back a pull or a grant.
 func (s *Server) Waiting() bool {
@@ -87,7 +87,7 @@ func (s *Server) Waiting() bool {
 }
 
 // Done says whether all workers have left and nothing is in flight. It becomes false when a worker comes back.
-func (s *Server) Done() bool { return s.done }
+func (s *Server) Done() bool { return s.members.done }
 
 // Me is this server's index.
 func (s *Server) Me() int32 { return s.me }
@@ -98,19 +98,15 @@ func (s *Server) Me() int32 { return s.me }
 func (s *Server) Slowest(id int32) (workers []int32, clock int64) {
 	sh := s.shards[id]
 	if w, awaited := sh.turn(); awaited {
-		return []int32{w}, sh.clock[w]
+		return []int32{w}, sh.peers[w].clock
 	}
 	if sh.waiting() == 0 {
 		return nil, 0
 	}
-	clock = goneClock
-	for _, c := range sh.clock {
-		clock = min(clock, c)
-	}
-	for w, c := range sh.clock {
-		if c == clock {
+	for w := range sh.peers {
+		if sh.peers[w].clock == sh.low {
 			workers = append(workers, int32(w))
 		}
 	}
-	return workers, clock
+	return workers, sh.low
 }

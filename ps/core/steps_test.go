@@ -179,7 +179,7 @@ func partsAreGivenWhileComputing(t *rapid.T, name string, lent, doubled *int) (l
 	c.work = d
 	for _, s := range c.servers {
 		for _, id := range s.owned {
-			s.shards[id].makeParts(2, workers)
+			s.shards[id].makeParts(2)
 		}
 	}
 	for w := range c.workers {

@@ -55,8 +55,8 @@ func (s *Server) watchPush(sh *ownShard, m *wire.Header) {
 	k := &s.watch
 	if sh.id == 0 && len(k.awaits) > 0 && !isPart(m) {
 		k.detector.pushed(m.Worker, m.Iter, s.now, time.Duration(m.Blocked))
-		if why, is := k.detector.verdict(m.Worker, s.present); is && k.announced < 0 && !s.stopping {
-			k.announced, k.why = max(sh.letInto, s.firstIterMax)+1, why
+		if why, is := k.detector.verdict(m.Worker, s.members.present); is && k.announced < 0 && !s.halt.stopping {
+			k.announced, k.why = max(sh.letInto, s.members.firstIterMax)+1, why
 		}
 	}
 	if m.Flags&wire.Change != 0 && sh.cut.awaits && m.Iter >= sh.cut.began {
@@ -68,7 +68,7 @@ func (s *Server) watchPush(sh *ownShard, m *wire.Header) {
 // workers are being stopped, the change does not count if one of them has left before it (Saved.ChangesAt).
 func (s *Server) noteChanged(out []Effect) []Effect {
 	k, lead := &s.watch, s.shards[0]
-	if k.announced < 0 || lead.low <= k.announced || lead.low == goneClock || s.stopping && slices.Min(lead.reached) <= k.announced {
+	if k.announced < 0 || lead.low <= k.announced || lead.low == goneClock || s.halt.stopping && reachedMin(lead.peers) <= k.announced {
 		return out
 	}
 	at, why := k.announced+1, k.why
@@ -86,7 +86,7 @@ func (s *Server) noteChanged(out []Effect) []Effect {
 // had never been slow. So the lead shard sends each worker to the announced iteration, and what it skips is not computed.
 func (s *Server) skipTo(sh *ownShard, iter int64) int64 {
 	k := &s.watch
-	if sh.id == 0 && iter < k.announced && !s.stopping && k.skips[scheme.Turn(k.changes, len(k.skips))] {
+	if sh.id == 0 && iter < k.announced && !s.halt.stopping && k.skips[scheme.Turn(k.changes, len(k.skips))] {
 		return k.announced
 	}
 	return iter

@@ -241,7 +241,7 @@ func genAwaiting(t *rapid.T) (*cluster, []rule) {
 	}
 	workers := rapid.IntRange(3, 6).Draw(t, "workers")
 	budget := Budget{Samples: int64(rapid.IntRange(200, 900).Draw(t, "samples")), PerPush: 10}
-	c := newOrderedCluster(plan, workers, rules, budget, 25, rapid.SampledFrom(send.Names()).Draw(t, "order"), send.Options{})
+	c := newOrderedCluster(plan, workers, rules, budget, 25, rapid.SampledFrom(send.All.Names()).Draw(t, "order"), send.Options{})
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "times"), 4))
 	c.blocked = func() int64 { return rng.Int64N(int64(100 * time.Millisecond)) }
 	return c, rules

@@ -31,7 +31,7 @@ func (s *Server) makeUnsent() {
 		return
 	}
 	for _, id := range s.owned {
-		s.shards[id].unsent = make([]unsent, s.workers)
+		s.shards[id].replyByPiece = true
 	}
 }
 
@@ -41,7 +41,7 @@ func (s *Server) startReplyPieces(sh *ownShard, w int32, kind wire.Kind, out []E
 		return out
 	}
 	pieces := s.plan.Shards[sh.id].Pieces
-	sh.unsent[w] = unsent{missing: len(pieces), held: len(pieces), kind: kind}
+	sh.peers[w].unsent = unsent{missing: len(pieces), held: len(pieces), kind: kind}
 	for i := range pieces {
 		out = s.tellPolicy(replyEvent(send.Handed, &pieces[i], w), out)
 	}
@@ -53,8 +53,9 @@ func (s *Server) tellPolicy(ev send.Event, out []Effect) []Effect {
 	s.released = s.policy.Step(ev, s.released[:0])
 	for _, p := range s.released {
 		sh := s.shards[s.plan.Pieces[p].Shard]
-		sh.unsent[ev.To].held--
-		out = append(out, Effect{Kind: ReplyPiece, To: ev.To, Shard: sh.id, Piece: p, Src: sh.sendingBuf[ev.To], Msg: wire.Header{Kind: sh.unsent[ev.To].kind}})
+		k := &sh.peers[ev.To]
+		k.unsent.held--
+		out = append(out, Effect{Kind: ReplyPiece, To: ev.To, Shard: sh.id, Piece: p, Src: k.replyBuf, Msg: wire.Header{Kind: k.unsent.kind}})
 	}
 	return out
 }
@@ -63,17 +64,20 @@ func (s *Server) tellPolicy(ev send.Event, out []Effect) []Effect {
 func (s *Server) pieceSent(in Input, out []Effect) []Effect {
 	p := &s.plan.Pieces[in.Piece]
 	sh, w := s.shards[p.Shard], in.Worker
-	s.must(sh != nil && sh.unsent != nil && sh.sendingBuf[w] >= 0 && sh.unsent[w].missing > sh.unsent[w].held, in)
-	sh.unsent[w].missing--
+	s.must(sh != nil && sh.replyByPiece, in)
+	k := &sh.peers[w]
+	s.must(k.replyInFlight() && k.unsent.missing > k.unsent.held, in)
+	k.unsent.missing--
 	return s.finishReply(sh, w, s.tellPolicy(replyEvent(send.Sent, p, w), out))
 }
 
 // finishReply ends a reply whose last piece has left.
 func (s *Server) finishReply(sh *ownShard, w int32, out []Effect) []Effect {
-	if sh.sendingBuf[w] < 0 || sh.unsent[w].missing > 0 {
+	k := &sh.peers[w]
+	if !k.replyInFlight() || k.unsent.missing > 0 {
 		return out
 	}
-	return s.replySent(sh, Input{Kind: ReplySent, Shard: sh.id, Worker: w, Buf: sh.sendingBuf[w]}, out)
+	return s.replySent(sh, Input{Kind: ReplySent, Shard: sh.id, Worker: w, Buf: k.replyBuf}, out)
 }
 
 // forgetReplies discards the pieces that wait for a worker's previous life: they must not reach the next life.
@@ -84,8 +88,9 @@ func (s *Server) forgetReplies(w int32, out []Effect) []Effect {
 	s.released = s.policy.Step(send.Event{Kind: send.Forgotten, To: w}, s.released[:0])
 	for _, id := range s.owned {
 		sh := s.shards[id]
-		sh.unsent[w].missing -= sh.unsent[w].held
-		sh.unsent[w].held = 0
+		u := &sh.peers[w].unsent
+		u.missing -= u.held
+		u.held = 0
 		out = s.finishReply(sh, w, out)
 	}
 	return out
@@ -103,9 +108,12 @@ func replyEvent(kind send.EventKind, p *shard.Piece, to int32) send.Event {
 
 // checkUnsent verifies that a reply is in flight exactly while pieces of it have not left.
 func (sh *ownShard) checkUnsent() error {
-	for w, u := range sh.unsent {
-		if u.held < 0 || u.missing < u.held || (sh.sendingBuf[w] >= 0 && !sh.isNear(int32(w))) != (u.missing > 0) {
-			return fmt.Errorf("core: shard %d: the reply to worker %d has %d pieces that have not left, the policy holds %d, and its buffer is %d", sh.id, w, u.missing, u.held, sh.sendingBuf[w])
+	for w := range sh.peers {
+		k := &sh.peers[w]
+		u, apart := k.unsent, sh.replyByPiece && k.replyInFlight() && !k.near
+		if u.held < 0 || u.missing < u.held || apart != (u.missing > 0) {
+			return fmt.Errorf("core: shard %d: the reply to worker %d has %d pieces that have not left, the policy holds %d, and its buffer is %d",
+				sh.id, w, u.missing, u.held, k.replyBuf)
 		}
 	}
 	return nil

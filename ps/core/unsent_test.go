@@ -18,7 +18,7 @@ func TestRepliesOfTheFirstLayersOvertake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order, _ := send.Lookup("priority")
+	order, _ := send.All.Lookup("priority")
 	schemes := map[int32]ShardScheme{}
 	for id := range int32(3) {
 		schemes[id] = mustScheme(rule{name: "asp"}, []int32{id}, 0, 2)
@@ -57,7 +57,7 @@ func TestRepliesOfTheFirstLayersOvertake(t *testing.T) {
 	if !slices.Equal(log, want) {
 		t.Errorf("sent %v\nwant %v", log, want)
 	}
-	if got := s.shards[2].sendingBuf[0]; got != -1 {
+	if got := s.shards[2].peers[0].replyBuf; got != -1 {
 		t.Errorf("all has left, and buffer %d is still in flight", got)
 	}
 }

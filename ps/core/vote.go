@@ -28,7 +28,7 @@ func (b *ballot) isBefore(m *wire.Header) bool {
 func (s *Server) receiveVote(m wire.Header, out []Effect) []Effect {
 	b := &s.ballot
 	switch {
-	case s.left[m.Worker]:
+	case s.members.left[m.Worker]:
 		return out
 	case b.isBefore(&m):
 		*b = ballot{iter: m.Iter, step: m.Clock, voted: make([]bool, s.workers)}
@@ -51,13 +51,13 @@ func (s *Server) countVotes(out []Effect) []Effect {
 		return out
 	}
 	for w, voted := range b.voted {
-		if !b.yes && !voted && !s.left[w] {
+		if !b.yes && !voted && !s.members.left[w] {
 			return out
 		}
 	}
 	b.decided = true
 	for w, voted := range b.voted {
-		if voted && !s.left[w] {
+		if voted && !s.members.left[w] {
 			out = append(out, verdict(&wire.Header{Worker: int32(w), Iter: b.iter, Clock: b.step}, b.yes))
 		}
 	}

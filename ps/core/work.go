@@ -133,7 +133,7 @@ type owedPart struct {
 // SetWork gives the worker a work policy. It must be called before the first input, and without StartEarly. All shards
 // of the worker must be pulled before every iteration, without rounds, grants and shared memory.
 func (w *Worker) SetWork(p Work, workers int) {
-	if w.early.on || w.round != nil || w.copies != nil || w.gates != nil || slices.Contains(w.near, true) {
+	if w.early.on || w.round != nil || w.copies != nil || w.grants.gates != nil || slices.ContainsFunc(w.shards, func(sh workerShard) bool { return sh.near }) {
 		panic(fmt.Sprintf("core: worker %d: a work policy does not go with early starts, copies, grants, rounds or shared memory", w.me))
 	}
 	w.work = &workState{policy: p, workers: int32(workers), gone: make([]bool, workers), readVersion: make([]int64, len(w.shards))}
@@ -157,7 +157,7 @@ func (w *Worker) hasExtra() bool { return w.work != nil && len(w.work.queue) > 0
 
 // mayStartExtra says whether an extra task may begin. Before its first iteration a worker has no parameters for it.
 func (w *Worker) mayStartExtra() bool {
-	return w.hasExtra() && w.state == Waiting && !w.early.nextStarted && w.inFlight == 0 && w.first >= 0
+	return w.hasExtra() && w.state == Waiting && !w.early.nextStarted && w.sending.inFlight == 0 && w.first >= 0
 }
 
 // computeEffect tells the driver to compute a task.

@@ -145,7 +145,7 @@ func (d *workDriver) staged(s *Server, e Effect) {
 	if d == nil {
 		return
 	}
-	h := s.shards[e.Shard].landing[e.To].head
+	h := s.shards[e.Shard].peers[e.To].landing.head
 	d.slots[[3]int32{s.me, e.Shard, e.Slot}] = slices.Clone(d.pushed[pushName{h.Worker, h.Owner, h.Part, h.Iter}])
 }
 
@@ -310,7 +310,7 @@ func workIsComputedOnce(t *rapid.T, name string) *workDriver {
 	c.work = d
 	for _, s := range c.servers {
 		for _, id := range s.owned {
-			s.shards[id].makeParts(2, workers)
+			s.shards[id].makeParts(2)
 		}
 	}
 	for w := range c.workers {

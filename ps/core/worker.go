@@ -25,37 +25,26 @@ func (s State) String() string {
 
 // Worker computes iterations. In each it pushes every shard, then waits for every shard's reply.
 type Worker struct {
-	me     int32
-	plan   *shard.Plan
-	policy send.Policy
+	me   int32
+	plan *shard.Plan
 
 	state State
-	iter  int64 // the iteration being computed; in Pushing and Waiting, the one pushed; -1 before the first
-	// The first iteration computed, -1 before it. It may be larger than the start: a worker that came back may skip
-	// some.
-	first         int64
-	next          int64       // largest Iter of the replies so far: the next iteration to compute
-	clock         int64       // largest v of the replies so far
-	reportedClock int64       // clock when the exchange of iter began; its pushes report it
-	stop          bool        // a reply said: start no new iteration
-	saveIter      int64       // pushes of this iteration carry the Save flag; -1: of none
-	changeIter    int64       // the same with the Change flag
-	life          int64       // how often the worker has come back. Above 0 it tells the servers, and they say where it continues
+	iter  int64         // the iteration being computed; in Pushing and Waiting, the one pushed; -1 before the first
+	first int64         // the first iteration computed, -1 before it; above the start where a worker that came back skips some
+	life  int64         // how often the worker has come back. Above 0 it tells the servers, and they say where it continues
+	done  bool          // Done was given: nothing is in flight to the worker
+	now   time.Duration // At of the input being stepped
+
 	head          wire.Header // Samples, Correct, Loss, Blocked of iter; its Kind is zero until Forwarded
+	reportedClock int64       // replies.clock when the exchange of iter began; its pushes report it
+	marks         marks
+	sending       sending
+	grants        granting
+	replies       replies
 	shards        []workerShard
-	copies        []ownCopy     // per shard; nil if all are pulled before every iteration
-	inFlight      int           // pieces that the transport is sending: SendPiece was given, PieceSent has not arrived
-	open          int           // shards whose reply is incomplete
-	last          int32         // of the shards that this iteration waits for, the one that completed last; -1: none
-	released      []int32       // scratch: what the send policy releases in one step
-	now           time.Duration // At of the input being stepped
-	done          bool          // Done was given: nothing is in flight to the worker
-	gates         []grantGate   // per server; nil if no shard waits for grants
-	grantQueue    []int32       // servers whose grants wait for the link, in order
-	ungranted     int           // pieces that the gates hold
+	copies        []ownCopy // per shard; nil if all are pulled before every iteration
 	early         early
 	round         *round          // nil unless the worker works in rounds
-	near          []bool          // per shard: its server shares memory with the worker; nil: none does
 	work          *workState      // nil: the worker computes all of its own iterations, and nothing else
 	exchanges     *exchangeClocks // nil: every shard is exchanged in every iteration
 	batches       batches
@@ -63,43 +52,18 @@ type Worker struct {
 	questions     questions
 	progress      *wire.Progress // what the lead shard's server told last; nil: every step is an exchange
 
-	LeadMax    int64   // largest lead over a shard at the start of an iteration
-	Started    int64   // iterations started
-	WaitedLast []int64 // per shard: how often it was the last to be waited for
-	Cached     []int64 // per shard: iterations started on the worker's own copy, without a pull
-}
-
-// workerShard counts the pieces of one shard through one iteration.
-type workerShard struct {
-	version  int64 // of the parameters in the arena; each own update that the worker has added counts as one
-	clock    int64 // v of that version
-	ready    int   // pieces whose gradient is ready, this iteration
-	released int   // pieces that the send policy has released, this iteration: released <= ready
-	landed   int   // pieces of the reply that are in the arena
-	pulled   bool  // the pull was sent
-	replied  bool  // the reply's header has arrived
-	letInto  int64 // the largest iteration that this reply lets the worker start
-
-	scheduled bool // the shard's pieces wait for a grant
-	tooLate   bool // the iteration was over at the shard when the push began: nothing is sent
-}
-
-// lead is c - v over the shard at the start of iteration c. v is that of the shard's reply, or of the worker's copy. If
-// another shard lets the worker start a later iteration than this shard's open one, c is the one that this shard let it
-// into.
-func (sh *workerShard) lead(c int64) int64 {
-	if sh.replied {
-		c = min(c, sh.letInto)
-	}
-	return c - sh.clock
+	Counts WorkerCounts
 }
 
 // NewWorker makes worker me of the plan, with its own send policy. It starts at iteration start.
 func NewWorker(me int32, plan *shard.Plan, policy send.Policy, start int64) *Worker {
+	shards := len(plan.Shards)
 	w := &Worker{
-		me: me, plan: plan, policy: policy,
-		state: Waiting, iter: start - 1, next: start, first: -1, last: -1, saveIter: -1, changeIter: -1, open: len(plan.Shards),
-		shards: make([]workerShard, len(plan.Shards)), WaitedLast: make([]int64, len(plan.Shards)), Cached: make([]int64, len(plan.Shards)),
+		me: me, plan: plan, state: Waiting, iter: start - 1, first: -1,
+		marks: marks{save: -1, change: -1}, sending: sending{policy: policy},
+		replies: replies{next: start, last: -1, open: shards},
+		shards:  make([]workerShard, shards),
+		Counts:  WorkerCounts{WaitedLast: make([]int64, shards), Cached: make([]int64, shards)},
 	}
 	w.makeLayers()
 	return w
@@ -195,8 +159,8 @@ func (w *Worker) pieceReady(in Input, out []Effect) []Effect {
 // tellPolicy tells the send policy of an event and sends the pieces that it releases. The pull of a shard follows the
 // shard's last piece. So no shard's pull waits for another shard's push, and no push waits for a reply.
 func (w *Worker) tellPolicy(ev send.Event, out []Effect) []Effect {
-	w.released = w.policy.Step(ev, w.released[:0])
-	for _, p := range w.released {
+	w.sending.released = w.sending.policy.Step(ev, w.sending.released[:0])
+	for _, p := range w.sending.released {
 		out = w.sendPiece(p, out)
 	}
 	return out
@@ -256,8 +220,8 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 	sh.version, sh.clock = m.Version, m.Clock
 	w.noteNextIter(&m)
 	w.noteProgress(&m)
-	w.clock = max(w.clock, m.Clock)
-	w.stop = w.stop || m.Flags&wire.Stop != 0
+	w.replies.clock = max(w.replies.clock, m.Clock)
+	w.replies.stop = w.replies.stop || m.Flags&wire.Stop != 0
 	w.noteMarks(&m)
 	if m.Flags&wire.Ask != 0 {
 		w.copies[m.Shard].mustPull = true
@@ -268,8 +232,8 @@ func (w *Worker) arrived(in Input, out []Effect) []Effect {
 // replyProgressed is called when a part of a reply has arrived.
 func (w *Worker) replyProgressed(s int32, out []Effect) []Effect {
 	if w.replyIsComplete(s) {
-		w.open--
-		w.last = s
+		w.replies.open--
+		w.replies.last = s
 		out = w.align(out)
 		if w.copies != nil && w.copies[s].beside {
 			out = w.receiveBeside(s, out)
@@ -281,7 +245,7 @@ func (w *Worker) replyProgressed(s int32, out []Effect) []Effect {
 // advance starts the next iteration when it may start, and that iteration's exchange when nothing of the current
 // exchange is missing.
 func (w *Worker) advance(out []Effect) []Effect {
-	if w.state == Pushing && w.policy.Held() == 0 && w.ungranted == 0 {
+	if w.state == Pushing && w.sending.policy.Held() == 0 && w.grants.ungranted == 0 {
 		w.state = Waiting
 		if w.work != nil {
 			w.work.inExtra = false
@@ -291,16 +255,16 @@ func (w *Worker) advance(out []Effect) []Effect {
 		return w.startExtra(out)
 	}
 	if w.mayStart() {
-		w.early.nextStarted, w.early.nextIter = true, max(w.next, w.iter+1)
-		w.Started++
-		w.released = w.policy.Step(send.Event{Kind: send.Started, At: w.now}, w.released[:0])
+		w.early.nextStarted, w.early.nextIter = true, max(w.replies.next, w.iter+1)
+		w.Counts.Started++
+		w.sending.released = w.sending.policy.Step(send.Event{Kind: send.Started, At: w.now}, w.sending.released[:0])
 		out = w.startOwn(w.early.nextIter, out)
 	}
-	if w.state != Waiting || w.open > 0 || !w.early.nextStarted && (w.inFlight > 0 || w.owesParts() || w.AwaitsBatch()) {
+	if w.state != Waiting || w.replies.open > 0 || !w.early.nextStarted && (w.sending.inFlight > 0 || w.owesParts() || w.AwaitsBatch()) {
 		return out
 	}
-	if w.last >= 0 {
-		w.WaitedLast[w.last]++
+	if w.replies.last >= 0 {
+		w.Counts.WaitedLast[w.replies.last]++
 	}
 	if !w.early.nextStarted { // there is no next iteration
 		w.state = Finished
@@ -316,10 +280,10 @@ func (w *Worker) advance(out []Effect) []Effect {
 
 // beginExchange begins the exchange of the iteration that was started.
 func (w *Worker) beginExchange() {
-	if next := max(w.next, w.iter+1); next != w.early.nextIter {
+	if next := max(w.replies.next, w.iter+1); next != w.early.nextIter {
 		panic(fmt.Sprintf("core: worker %d started iteration %d before a shard let it into %d, and that shard's scheme does not declare that it may skip iterations: %v", w.me, w.early.nextIter, next, w))
 	}
-	w.state, w.early.nextStarted, w.iter, w.reportedClock = Computing, false, w.early.nextIter, w.clock
+	w.state, w.early.nextStarted, w.iter, w.reportedClock = Computing, false, w.early.nextIter, w.replies.clock
 	if w.first < 0 {
 		w.first = w.iter
 	}
@@ -329,15 +293,16 @@ func (w *Worker) beginExchange() {
 			w.work.readVersion[s] = w.shards[s].version
 		}
 	}
-	w.open, w.last = len(w.shards), -1
+	w.replies.open, w.replies.last = len(w.shards), -1
 	if w.exchanges != nil {
 		w.exchanges.open(w)
 	}
 	for s := range w.shards {
-		w.LeadMax = max(w.LeadMax, w.shards[s].lead(w.exchangeIter(int32(s))))
+		w.Counts.LeadMax = max(w.Counts.LeadMax, w.shards[s].lead(w.exchangeIter(int32(s))))
 	}
 	for s := range w.shards {
-		w.shards[s] = workerShard{version: w.shards[s].version, clock: w.shards[s].clock, scheduled: w.shards[s].scheduled}
+		sh := &w.shards[s]
+		*sh = workerShard{version: sh.version, clock: sh.clock, near: sh.near, scheduled: sh.scheduled}
 	}
 	for s := range w.copies {
 		w.copies[s].settled = false
@@ -383,8 +348,8 @@ func (w *Worker) Check() error {
 	if err := w.checkLayers(); err != nil {
 		return err
 	}
-	if w.state == Finished && (w.inFlight > 0 || w.open > 0) {
-		return fmt.Errorf("core: worker %d finished with %d sends and %d replies open", w.me, w.inFlight, w.open)
+	if w.state == Finished && (w.sending.inFlight > 0 || w.replies.open > 0) {
+		return fmt.Errorf("core: worker %d finished with %d sends and %d replies open", w.me, w.sending.inFlight, w.replies.open)
 	}
 	return nil
 }

@@ -242,7 +242,7 @@ func (t *Routes) Untouched(server int32) (bytes int64) {
 // inStep says whether no worker may be ahead of another under any of the schemes, and each pushes once in an iteration.
 func (t *Routes) inStep(phases []scheme.Phase) bool {
 	return !t.cfg.ComputesInSteps() && !slices.ContainsFunc(phases, func(ph scheme.Phase) bool {
-		e, ok := scheme.Lookup(ph.Scheme)
+		e, ok := scheme.All.Lookup(ph.Scheme)
 		if !ok {
 			return true
 		}

@@ -67,7 +67,7 @@ func (l Link) cut(c *configs.Config, o *shard.Options) {
 		return
 	}
 	o.Parts = c.Shards.Parts
-	if e, _ := local.Lookup(c.Local.Policy); e.Fragments && o.Parts == 0 { // each server has a part of each fragment
+	if e, _ := local.All.Lookup(c.Local.Policy); e.Fragments && o.Parts == 0 { // each server has a part of each fragment
 		o.Parts = int(c.Local.Fragments)
 	}
 	if !l.counts(c) {

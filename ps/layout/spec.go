@@ -125,7 +125,7 @@ func BudgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
 
 // Fragments deals the shards to the fragments that are exchanged in turn; nil: all shards are exchanged together.
 func Fragments(c *configs.Config, p *shard.Plan) (*shard.Fragments, error) {
-	if e, _ := local.Lookup(c.Local.Policy); !e.Fragments {
+	if e, _ := local.All.Lookup(c.Local.Policy); !e.Fragments {
 		return nil, nil
 	}
 	return shard.NewFragments(p, c.Local.Fragments)

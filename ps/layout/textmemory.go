@@ -88,7 +88,7 @@ func workerText(c *configs.Config, p *shard.Plan) string {
 		if c.Local.IsSet() {
 			text += " with parameters and gradients"
 		}
-		if e, _ := local.Lookup(c.Local.Policy); e.KeepsBase() {
+		if e, _ := local.All.Lookup(c.Local.Policy); e.KeepsBase() {
 			text += ", the parameters that it continued from"
 		}
 	}

@@ -197,7 +197,7 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 	if !ph.Whole() {
 		several := float64(ph.Several(f.Workers))
 		versions = math.Ceil((to - from) * float64(f.Workers) / several)
-		if e, _ := scheme.Lookup(ph.Scheme); e.DropsStale { // what is dropped makes no update
+		if e, _ := scheme.All.Lookup(ph.Scheme); e.DropsStale { // what is dropped makes no update
 			versions = math.Ceil((to - from) * float64(n.Accepted) / (perPush * several))
 		}
 		meaning, batch = "one for each push", perPush*several
@@ -236,7 +236,7 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 
 // shareText compares the step of an update of single pushes with that of a whole iteration.
 func shareText(ph *configs.Phase, workers int) string {
-	e, _ := scheme.Lookup(ph.Scheme)
+	e, _ := scheme.All.Lookup(ph.Scheme)
 	switch weight := ph.Common.Weight; {
 	case ph.Whole(), e.Weight == scheme.NoWeight, ph.Several(workers) > 1 && weight == 0:
 		return ""
@@ -263,7 +263,7 @@ func planLocal(c *configs.Config, n configs.Length, workers int) string {
 		return ""
 	}
 	l := &c.Local
-	e, _ := local.Lookup(l.Policy)
+	e, _ := local.All.Lookup(l.Policy)
 	text := fmt.Sprintf("  local %s: %s\n  an iteration is %s", e.Name, e.Rule, l.RoundText(c.Train.Schedule.WarmUp))
 	if !math.IsInf(n.Steps, 1) {
 		text += fmt.Sprintf("; %s of each worker in all", plural(n.Steps, "step"))

@@ -69,7 +69,7 @@ func (s *Spec) IsSet() bool { return s.Policy != None }
 
 // Constant is the number of steps of every round, if the configuration alone says it; else 0.
 func (s *Spec) Constant() int64 {
-	e, _ := Lookup(s.Policy)
+	e, _ := All.Lookup(s.Policy)
 	switch {
 	case !s.IsSet():
 		return 1
@@ -83,7 +83,7 @@ func (s *Spec) Constant() int64 {
 
 // Text says what workers do between two exchanges; "" if every step is one.
 func (s *Spec) Text() string {
-	e, _ := Lookup(s.Policy)
+	e, _ := All.Lookup(s.Policy)
 	switch {
 	case !s.IsSet():
 		return ""
@@ -99,7 +99,7 @@ func (s *Spec) Text() string {
 
 // Turns is the number of exchanges in which each shard is exchanged once.
 func (s *Spec) Turns() int64 {
-	if e, _ := Lookup(s.Policy); e.Fragments {
+	if e, _ := All.Lookup(s.Policy); e.Fragments {
 		return max(1, s.Fragments)
 	}
 	return 1
@@ -108,7 +108,7 @@ func (s *Spec) Turns() int64 {
 // StepsMost is the most steps whose changes a push has; 0: no limit follows from the configuration. A fragment is exchanged in every
 // Fragments-th round, so its push has the changes of Steps steps, as where all is exchanged together.
 func (s *Spec) StepsMost() int64 {
-	e, _ := Lookup(s.Policy)
+	e, _ := All.Lookup(s.Policy)
 	switch {
 	case !s.IsSet():
 		return 1
@@ -158,9 +158,9 @@ type Policy interface {
 
 // New makes the policy of a worker; nil for none.
 func New(s Spec, e Env) (Policy, error) {
-	entry, ok := Lookup(s.Policy)
+	entry, ok := All.Lookup(s.Policy)
 	if !ok {
-		return nil, fmt.Errorf("local: no policy %q; there are: %v", s.Policy, Names())
+		return nil, fmt.Errorf("local: no policy %q; there are: %v", s.Policy, All.Names())
 	}
 	if entry.make == nil {
 		return nil, nil
@@ -207,6 +207,6 @@ const StepsMax = 1_000_000_000
 
 // endless says whether a round may take all steps that the budget leaves.
 func (s *Spec) endless() bool {
-	p, _ := LookupPeriod(s.Period.Name)
+	p, _ := Periods.Lookup(s.Period.Name)
 	return p.Endless
 }

@@ -27,12 +27,12 @@ func TestAPolicyIsAdded(t *testing.T) {
 			t.Errorf("%s: %v", e.Name, err)
 		}
 	}
-	before := local.Names()
+	before := local.All.Names()
 	remove, err := localtest.Add(whole())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, names := range map[string][]string{"policy": local.Names(), "policy with a rule of the servers": local.OuterRules(), "policy with a rate": local.OuterRates()} {
+	for what, names := range map[string][]string{"policy": local.All.Names(), "policy with a rule of the servers": local.OuterRules(), "policy with a rate": local.OuterRates()} {
 		if !slices.Contains(names, "one") {
 			t.Errorf("one is no %s: %v", what, names)
 		}
@@ -45,8 +45,8 @@ func TestAPolicyIsAdded(t *testing.T) {
 	if _, err := localtest.Add(whole()); err == nil || !strings.Contains(err.Error(), `"one": the name is taken`) {
 		t.Errorf("added twice: %v", err)
 	}
-	if remove(); !slices.Equal(local.Names(), before) {
-		t.Errorf("after it was taken out: %v", local.Names())
+	if remove(); !slices.Equal(local.All.Names(), before) {
+		t.Errorf("after it was taken out: %v", local.All.Names())
 	}
 }
 

@@ -113,12 +113,12 @@ func periodTwin(s Spec, e Env, heard []Now) int64 {
 
 // drawn is a policy and its run.
 func drawn(t *rapid.T, policy string) (Spec, Env) {
-	entry, _ := Lookup(policy)
+	entry, _ := All.Lookup(policy)
 	s := Defaults()
 	s.Policy = policy
 	s.Steps = rapid.Int64Range(1, 200).Draw(t, "steps")
 	if entry.Periods {
-		s.Period.Name = rapid.SampledFrom(PeriodNames()).Draw(t, "period")
+		s.Period.Name = rapid.SampledFrom(Periods.Names()).Draw(t, "period")
 	}
 	s.Period.Alpha, s.Period.Interval = rapid.Float64Range(1e-3, 3).Draw(t, "alpha"), rapid.Int64Range(1, 5).Draw(t, "interval")
 	s.Period.Threshold, s.Period.Smoothing, s.Period.Warm = rapid.Float64Range(0, 1).Draw(t, "threshold"), rapid.Float64Range(0.01, 1).Draw(t, "smoothing"), rapid.Int64Range(0, 30).Draw(t, "warm")
@@ -154,7 +154,7 @@ func next(t *rapid.T, step int64) Now {
 // Each policy gives the rounds of its dumb twin, of one step or more, none of which goes beyond the budget. Another policy that recalls
 // its memory at any time gives the same rounds from then on.
 func TestPoliciesAreTheirDumbTwins(t *testing.T) {
-	for _, name := range Names()[1:] {
+	for _, name := range All.Names()[1:] {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				s, e := drawn(t, name)
@@ -198,7 +198,7 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 // A policy of constant rounds has the rounds that Constant says, and the others have none.
 func TestConstantIsWhatEveryRoundHas(t *testing.T) {
 	constant := map[string]bool{}
-	for _, name := range Names()[1:] {
+	for _, name := range All.Names()[1:] {
 		rapid.Check(t, func(t *rapid.T) {
 			s, e := drawn(t, name)
 			p, err := New(s, e)
@@ -214,7 +214,7 @@ func TestConstantIsWhatEveryRoundHas(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range Names()[1:] {
+	for _, name := range All.Names()[1:] {
 		if constant[name] == (name == "post_local") {
 			t.Errorf("%s: constant rounds %t", name, constant[name])
 		}
@@ -225,7 +225,7 @@ func TestConstantIsWhatEveryRoundHas(t *testing.T) {
 func TestMemoriesOfOthersAreRefused(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	for _, e := range All[1:] {
-		for _, period := range PeriodNames() {
+		for _, period := range Periods.Names() {
 			s := Defaults()
 			s.Policy, s.Steps, s.Period.Name = e.Name, 8, period
 			bad := [][]float64{{1}, {1, 2, 3, 4}, {nan}}
@@ -262,7 +262,7 @@ func TestWhatMakesNoPolicyIsRefused(t *testing.T) {
 	if _, err := New(s, Env{Workers: 1, Rate: rate}); err == nil || !strings.Contains(err.Error(), `no policy "averging"; there are: [none averaging`) {
 		t.Errorf("an unknown policy: %v", err)
 	}
-	for _, name := range Names()[1:] {
+	for _, name := range All.Names()[1:] {
 		s.Policy = name
 		for _, e := range []Env{{Workers: 0, Rate: rate}, {Workers: 2}} {
 			if _, err := New(s, e); err == nil || !strings.Contains(err.Error(), "workers; a policy needs at least 1") {

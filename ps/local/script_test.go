@@ -108,7 +108,7 @@ func TestScripts(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range append(Names()[1:], PeriodNames()...) {
+	for _, name := range append(All.Names()[1:], Periods.Names()...) {
 		if !seen[name] {
 			t.Errorf("%s has no script in testdata", name)
 		}

@@ -1,6 +1,6 @@
 package local
 
-import "slices"
+import "fluentps/internal/named"
 
 // Take says how a worker takes over the servers' parameters.
 type Take uint8
@@ -56,52 +56,26 @@ func (e *Entry) Runs() bool { return e.Late || e.Fragments }
 func (e *Entry) KeepsBase() bool { return e.Runs() && e.Take != Elastic }
 
 // All are the policies, the default first.
-var All = []Entry{
+var All = named.Table[Entry]{
 	{Name: None, Rule: "every step is an exchange of gradients", Source: "ours"},
 	averaging, hpsgd, postLocal, diloco, streamingDiLoCo, slowMo, bmuf, asyncLocal, easgd,
 }
 
-// Names lists the policies.
-func Names() (names []string) {
-	for _, e := range All {
-		names = append(names, e.Name)
-	}
-	return names
-}
-
 // OuterRates lists the policies whose servers have a learning rate and a momentum; those of the others add what is pushed.
 func OuterRates() []string {
-	return namesOf(func(e *Entry) bool { return e.Name != None && e.Take != Elastic })
+	return All.NamesOf(func(e Entry) bool { return e.Name != None && e.Take != Elastic })
 }
 
 // OuterRules lists the policies whose servers have the rule that the configuration names.
 func OuterRules() []string {
-	return namesOf(func(e *Entry) bool { return e.Name != None && e.Take != Elastic && e.Outer == "" })
+	return All.NamesOf(func(e Entry) bool { return e.Name != None && e.Take != Elastic && e.Outer == "" })
 }
 
 // OfPeriods lists the policies with local.period.
-func OfPeriods() []string { return namesOf(func(e *Entry) bool { return e.Periods }) }
+func OfPeriods() []string { return All.NamesOf(func(e Entry) bool { return e.Periods }) }
 
 // OpenOnes lists the policies whose rounds may last as long as an exchange.
-func OpenOnes() []string { return namesOf(func(e *Entry) bool { return e.Open }) }
-
-func namesOf(holds func(e *Entry) bool) (names []string) {
-	for i := range All {
-		if holds(&All[i]) {
-			names = append(names, All[i].Name)
-		}
-	}
-	return names
-}
-
-// Lookup finds a policy.
-func Lookup(name string) (Entry, bool) {
-	i := slices.IndexFunc(All, func(e Entry) bool { return e.Name == name })
-	if i < 0 {
-		return Entry{}, false
-	}
-	return All[i], true
-}
+func OpenOnes() []string { return All.NamesOf(func(e Entry) bool { return e.Open }) }
 
 // PeriodEntry is a way in which the number of steps between two exchanges changes.
 type PeriodEntry struct {
@@ -124,30 +98,19 @@ type period interface {
 }
 
 // Periods are the periods, the default first.
-var Periods = []PeriodEntry{constant, qsr, adaComm, selSync}
-
-// PeriodNames lists the periods.
-func PeriodNames() (names []string) {
-	for _, e := range Periods {
-		names = append(names, e.Name)
-	}
-	return names
-}
-
-// LookupPeriod finds a period.
-func LookupPeriod(name string) (PeriodEntry, bool) {
-	i := slices.IndexFunc(Periods, func(e PeriodEntry) bool { return e.Name == name })
-	if i < 0 {
-		return PeriodEntry{}, false
-	}
-	return Periods[i], true
-}
+var Periods = named.Table[PeriodEntry]{constant, qsr, adaComm, selSync}
 
 // periodOf makes the period of a policy.
 func periodOf(s Spec, e Env) period {
-	p, ok := LookupPeriod(s.Period.Name)
+	p, ok := Periods.Lookup(s.Period.Name)
 	if !ok {
 		panic("local: period " + s.Period.Name + " was not checked")
 	}
 	return p.make(s, e)
 }
+
+// Key is the name in the YAML.
+func (e Entry) Key() string { return e.Name }
+
+// Key is the name in the YAML.
+func (e PeriodEntry) Key() string { return e.Name }

@@ -48,7 +48,7 @@ func TestTheTableIsComplete(t *testing.T) {
 		}
 	}
 	for i, e := range All {
-		if got, ok := Lookup(e.Name); !ok || got.Name != e.Name || Names()[i] != e.Name {
+		if got, ok := All.Lookup(e.Name); !ok || got.Name != e.Name || All.Names()[i] != e.Name {
 			t.Errorf("%s is found as %q, %t", e.Name, got.Name, ok)
 		}
 		if (e.make == nil) != (e.Name == None) {
@@ -56,14 +56,14 @@ func TestTheTableIsComplete(t *testing.T) {
 		}
 	}
 	for i, e := range Periods {
-		if e.make == nil || PeriodNames()[i] != e.Name {
-			t.Errorf("period %s makes none, or is called %s", e.Name, PeriodNames()[i])
+		if e.make == nil || Periods.Names()[i] != e.Name {
+			t.Errorf("period %s makes none, or is called %s", e.Name, Periods.Names()[i])
 		}
 	}
 	if d := Defaults(); All[0].Name != d.Policy || Periods[0].Name != d.Period.Name || d.IsSet() {
 		t.Errorf("the first policy is %s, the first period %s, and the defaults are %+v", All[0].Name, Periods[0].Name, d)
 	}
-	if _, ok := Lookup("averging"); ok {
+	if _, ok := All.Lookup("averging"); ok {
 		t.Error("a name that is none is found")
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // RoundText says what a round is, and the exchange that ends it. warmUp is the steps in which the learning rate rises.
 func (s *Spec) RoundText(warmUp int64) string {
-	e, _ := Lookup(s.Policy)
+	e, _ := All.Lookup(s.Policy)
 	steps := stepsOf(s.Steps, "step") + " of each worker"
 	switch {
 	case e.Fragments:

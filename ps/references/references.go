@@ -102,10 +102,10 @@ func Text(c *configs.Config) string {
 func (u Use) papers() []string {
 	switch u.Kind {
 	case Local:
-		e, _ := local.Lookup(u.Name)
+		e, _ := local.All.Lookup(u.Name)
 		return e.Papers
 	case Period:
-		e, _ := local.LookupPeriod(u.Name)
+		e, _ := local.Periods.Lookup(u.Name)
 		return e.Papers
 	}
 	return papers[u]

@@ -19,8 +19,8 @@ import (
 // Everything that a configuration can name is in the table, if only with an empty list, and the table names nothing else.
 func TestEveryNameHasItsPapers(t *testing.T) {
 	known := map[Use]bool{}
-	for kind, names := range map[Kind][]string{Scheme: scheme.Names(), Send: send.Names(), Payload: payload.Names(), Optimizer: optim.Names(), Work: work.Names(),
-		Slowness: straggler.Names(), Model: workload.ModelNames(), Data: workload.SetNames(), Baseline: {"allreduce", "pslite"}} {
+	for kind, names := range map[Kind][]string{Scheme: scheme.All.Names(), Send: send.All.Names(), Payload: payload.All.Names(), Optimizer: optim.Names(), Work: work.All.Names(),
+		Slowness: straggler.All.Names(), Model: workload.ModelNames(), Data: workload.SetNames(), Baseline: {"allreduce", "pslite"}} {
 		for _, name := range names {
 			if name == "none" {
 				continue

@@ -32,7 +32,7 @@ func recordedLead(res Result) int64 {
 func boundOf(c *configs.Config) (most int64, ok bool) {
 	for _, rule := range c.Sync {
 		for _, of := range rule.Phases() {
-			e, _ := scheme.Lookup(of.Scheme)
+			e, _ := scheme.All.Lookup(of.Scheme)
 			bound, bounded := e.LeadMax(of.Params)
 			if !bounded {
 				return 0, false

@@ -31,14 +31,14 @@ func TestResumeWithAnotherPolicy(t *testing.T) {
 	changed = append(changed, "sync[0].push", "sync[0].update", "sync[0].weight")
 	const sgd, most = "train.optimizer={name: sgd, lr: 0.05}", "checkpoint.keep=1000"
 	works := map[string]int{}
-	for _, was := range local.Names() {
+	for _, was := range local.All.Names() {
 		if underRace && was != "hpsgd" {
 			continue
 		}
 		first := filepath.Join(t.TempDir(), "out")
 		mustRunPart(t, toUpdates(t, 9, of(was), sgd, most), 6, first, "")
 		from := readManifest(t, filepath.Join(first, checkpoint.Folder, "000000000001"))
-		for _, now := range local.Names() {
+		for _, now := range local.All.Names() {
 			dir := filepath.Join(t.TempDir(), "out")
 			if err := os.CopyFS(dir, os.DirFS(first)); err != nil {
 				t.Fatal(err)

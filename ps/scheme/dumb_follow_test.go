@@ -233,7 +233,7 @@ func (p *pair) last() (last int64) {
 }
 
 func eachStep(t *testing.T, check func(t *rapid.T, v schemetest.Variant, workers int)) {
-	e, _ := scheme.Lookup("drop")
+	e, _ := scheme.All.Lookup("drop")
 	for _, v := range schemetest.Variants(e) {
 		if v.Params.(*scheme.DropParams).Contributors != "step" {
 			continue
@@ -430,7 +430,7 @@ func TestFollowIsItsDumbTwin(t *testing.T) {
 }
 
 func TestClosedThatNoLeaderMaySendPanics(t *testing.T) {
-	e, _ := scheme.Lookup("drop")
+	e, _ := scheme.All.Lookup("drop")
 	params := &scheme.DropParams{Required: 2, Contributors: "step"}
 	closed := func(iter int64, w, parts int32) scheme.Event {
 		return scheme.Event{Kind: scheme.Closed, Shard: schemetest.Shard, Iter: iter, Worker: w, Parts: parts}

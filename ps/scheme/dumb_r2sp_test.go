@@ -368,7 +368,7 @@ func (p *plainRotation) act() (out []scheme.Decision) {
 // TestHindsightOfR2SP compares each setting with the plain one on random histories, decision by decision, with one
 // server and with several.
 func TestHindsightOfR2SP(t *testing.T) {
-	e, _ := scheme.Lookup("r2sp")
+	e, _ := scheme.All.Lookup("r2sp")
 	for _, v := range schemetest.Variants(e) {
 		t.Run(v.String(), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {

@@ -95,9 +95,9 @@ const textWidth = 78
 // Explain describes a scheme: its rule, its parameters with defaults and allowed values, its source with the evidence
 // tag, and when to use it. Its error lists the schemes.
 func Explain(name string) (string, error) {
-	e, ok := Lookup(name)
+	e, ok := All.Lookup(name)
 	if !ok {
-		return "", fmt.Errorf("unknown scheme %q; the schemes are %s", name, strings.Join(Names(), ", "))
+		return "", fmt.Errorf("unknown scheme %q; the schemes are %s", name, strings.Join(All.Names(), ", "))
 	}
 	var b strings.Builder
 	b.WriteString(e.Name + "\n\n")

@@ -14,7 +14,7 @@ func TestExplain(t *testing.T) {
 	datadriven.RunTest(t, "testdata/explain.txt", func(t *testing.T, d *datadriven.TestData) string {
 		text, err := Explain(strings.TrimSpace(d.Input))
 		if err != nil {
-			return "error: " + strings.Replace(err.Error(), strings.Join(Names(), ", "), "<all schemes>", 1) + "\n" // a new one changes no golden
+			return "error: " + strings.Replace(err.Error(), strings.Join(All.Names(), ", "), "<all schemes>", 1) + "\n" // a new one changes no golden
 		}
 		for _, line := range strings.Split(text, "\n") {
 			if len(line) > textWidth {
@@ -99,22 +99,22 @@ func TestEntries(t *testing.T) {
 		if e.Bound != "" {
 			of, key := e, e.Bound
 			if other, rest, ok := strings.Cut(strings.TrimPrefix(e.Bound, "scheme: "), ", "); ok {
-				of, _ = Lookup(other)
+				of, _ = All.Lookup(other)
 				key = rest
 			}
 			if !slices.ContainsFunc(Docs(of.Params()), func(d ParamDoc) bool { return d.Key == key }) {
 				t.Errorf("%s: its bound is said to be %q, and %s has no such key", e.Name, e.Bound, of.Name)
 			}
 		}
-		got, ok := Lookup(e.Name)
+		got, ok := All.Lookup(e.Name)
 		if !ok || got.Name != e.Name {
-			t.Errorf("Lookup(%q) = %q, %v", e.Name, got.Name, ok)
+			t.Errorf("All.Lookup(%q) = %q, %v", e.Name, got.Name, ok)
 		}
 	}
-	if _, ok := Lookup("BSP"); ok {
-		t.Error(`Lookup("BSP") found something; names are exact`)
+	if _, ok := All.Lookup("BSP"); ok {
+		t.Error(`All.Lookup("BSP") found something; names are exact`)
 	}
-	if got := strings.Join(Names(), " "); !strings.HasPrefix(got, "bsp asp ssp ") || len(Names()) != len(All) {
-		t.Errorf("Names() = %s", got)
+	if got := strings.Join(All.Names(), " "); !strings.HasPrefix(got, "bsp asp ssp ") || len(All.Names()) != len(All) {
+		t.Errorf("All.Names() = %s", got)
 	}
 }

@@ -21,7 +21,7 @@ var recallers = []struct {
 func recaller(t testing.TB, which uint8) Scheme {
 	t.Helper()
 	r := recallers[int(which)%len(recallers)]
-	e, ok := Lookup(r.name)
+	e, ok := All.Lookup(r.name)
 	if !ok {
 		t.Fatalf("there is no %s", r.name)
 	}

@@ -11,7 +11,7 @@ import (
 
 func newTestGate(t testing.TB, name string, workers int, common Common) Scheme {
 	t.Helper()
-	e, _ := Lookup(name)
+	e, _ := All.Lookup(name)
 	s, err := e.New(Env{Workers: workers, Shards: []int32{0}, Servers: 1}, common, e.Params())
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestRestoreWithOtherBound(t *testing.T) {
 	}
 	old.Step(Event{Kind: Wanted, Iter: 4}, nil)
 	saved, _ := old.MarshalBinary()
-	e, _ := Lookup("ssp")
+	e, _ := All.Lookup("ssp")
 	s, err := e.New(Env{Workers: 2, Shards: []int32{0}}, Common{}, &SSPParams{Staleness: 9, Release: ReleaseLazy})
 	if err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func TestRestoreBrokenTransit(t *testing.T) {
 // TestRestoreWithOtherRange: dsps saves how uneven the workers are. A run that resumes with another range has the bound
 // which that gives in the new range.
 func TestRestoreWithOtherRange(t *testing.T) {
-	e, _ := Lookup("dsps")
+	e, _ := All.Lookup("dsps")
 	dsps := func(most int64) Scheme {
 		p := &DSPSParams{SMin: 0, SMax: most, Window: 1, Smoothing: 1, Release: ReleaseSoft}
 		s, err := e.New(Env{Workers: 2, Shards: []int32{0}, Servers: 1}, Common{}, p)

@@ -15,7 +15,7 @@ import (
 // setting makes a variant by name; keys are as in Variant.String.
 func setting(t *testing.T, name, keys string) schemetest.Variant {
 	t.Helper()
-	e, ok := scheme.Lookup(name)
+	e, ok := scheme.All.Lookup(name)
 	if !ok {
 		t.Fatalf("no scheme %s", name)
 	}

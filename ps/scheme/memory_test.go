@@ -18,7 +18,7 @@ type toldScheme struct {
 
 func newTold(t *testing.T, name string, p scheme.Params, clock int64) toldScheme {
 	t.Helper()
-	e, ok := scheme.Lookup(name)
+	e, ok := scheme.All.Lookup(name)
 	if !ok {
 		t.Fatalf("no scheme %s", name)
 	}

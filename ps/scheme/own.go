@@ -132,8 +132,8 @@ func Add(entries ...Entry) error {
 		if err := e.Complete(); err != nil {
 			return fmt.Errorf("scheme %q: %w", e.Name, err)
 		}
-		if _, there := Lookup(e.Name); there {
-			return fmt.Errorf("scheme %q: the name is taken; choose another one. Taken are %s", e.Name, strings.Join(Names(), ", "))
+		if _, there := All.Lookup(e.Name); there {
+			return fmt.Errorf("scheme %q: the name is taken; choose another one. Taken are %s", e.Name, strings.Join(All.Names(), ", "))
 		}
 		All = append(All, e)
 	}

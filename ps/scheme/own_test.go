@@ -72,7 +72,7 @@ func TestOwnSchemesConform(t *testing.T) {
 
 // A Gate with ssp's bound decides as ssp does, event by event.
 func TestAGateWithTheBoundOfSSPIsSSP(t *testing.T) {
-	ssp, _ := scheme.Lookup("ssp")
+	ssp, _ := scheme.All.Lookup("ssp")
 	rapid.Check(t, func(t *rapid.T) {
 		env := schemetest.DrawEnv(t)
 		s := rapid.Int64Range(0, 4).Draw(t, "staleness")
@@ -128,7 +128,7 @@ func TestAddRefusesWhatIsIncomplete(t *testing.T) {
 	if err := scheme.Add(whole()); err != nil {
 		t.Error(err)
 	}
-	if _, there := scheme.Lookup("whole"); !there {
+	if _, there := scheme.All.Lookup("whole"); !there {
 		t.Error("Add did not add the entry")
 	}
 	scheme.All = scheme.All[:before]

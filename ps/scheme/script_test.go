@@ -32,12 +32,12 @@ import (
 //	w0 c4 ##]# delayed     leads by 3, one beyond a bound of 2
 //	w1 c1 ..]              at v
 func TestScripts(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range All.Names() {
 		t.Run(name, func(t *testing.T) {
 			found := false
 			datadriven.Walk(t, "testdata/"+name, func(t *testing.T, path string) {
 				found = true
-				if e, _ := Lookup(name); e.Scope == PerServer {
+				if e, _ := All.Lookup(name); e.Scope == PerServer {
 					datadriven.RunTest(t, path, (&rotationScript{script: script{scheme: name}}).command)
 					return
 				}
@@ -93,7 +93,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 func (s *script) make(t *testing.T, d *datadriven.TestData) string {
-	e, _ := Lookup(s.scheme)
+	e, _ := All.Lookup(s.scheme)
 	env := Env{Shards: []int32{0}, Servers: 1}
 	common := Common{Fold: e.Fold}
 	params := e.Params()

@@ -259,7 +259,7 @@ func TestSSPLazyReplyIsFresh(t *testing.T) {
 // exactly once; the update of a push is the mean gradient over its samples.
 func TestSSPSumOfUpdates(t *testing.T) {
 	for _, name := range []string{"ssp", "asp"} {
-		e, _ := scheme.Lookup(name)
+		e, _ := scheme.All.Lookup(name)
 		for _, v := range schemetest.Variants(e) {
 			if v.Common.Fold != scheme.FoldArrival {
 				continue

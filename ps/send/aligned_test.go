@@ -36,7 +36,7 @@ func TestTheOrderOfLayers(t *testing.T) {
 		"aligned":  {15, 14, 12, 8, 4, 2, 0, 1, 3, 5, 6, 7, 9, 10, 11, 13},
 		"priority": {15, 13, 10, 7, 4, 1, 0, 2, 3, 5, 6, 8, 9, 11, 12, 14},
 	} {
-		e, _ := Lookup(name)
+		e, _ := All.Lookup(name)
 		p := e.New(Options{Windows: []int64{100}})
 		order(t, p, 0)
 		if got := order(t, p, 0); !slices.Equal(got, want) {
@@ -48,7 +48,7 @@ func TestTheOrderOfLayers(t *testing.T) {
 // Of what leaves before backward is over, a worker that is a layer late sends nearly all that another one sends. With priority it sends hardly any.
 func TestALateWorkerSendsTheSameLayers(t *testing.T) {
 	common := func(name string) (n int) {
-		e, _ := Lookup(name)
+		e, _ := All.Lookup(name)
 		var early [2][]int32
 		for late := range early {
 			p := e.New(Options{Windows: []int64{100}})

@@ -14,6 +14,8 @@ package send
 import (
 	"fmt"
 	"time"
+
+	"fluentps/internal/named"
 )
 
 // EventKind says what happened.
@@ -126,7 +128,7 @@ type Entry struct {
 }
 
 // All lists the policies of this version.
-var All = []Entry{
+var All = named.Table[Entry]{
 	{Name: "auto", Rule: "aligned over a thin link between hosts, where layers wait for each other; else fifo",
 		Paper: "ours: an order costs nothing where a window is needed anyway", Keys: []string{"window"}, New: newAuto, Reply: newAutoReply},
 	{Name: "fifo", Rule: "a piece leaves when its gradient is ready and it fits into the window of bytes in flight to its server", Paper: "FluentPS (Cluster 2019), sPush as released [C]; the window is ours",
@@ -142,21 +144,5 @@ var All = []Entry{
 		Keys:  []string{"credit", "tune"}, New: newCredit, Reply: newFixedCredit},
 }
 
-// Lookup finds a policy by its name in the YAML.
-func Lookup(name string) (Entry, bool) {
-	for _, e := range All {
-		if e.Name == name {
-			return e, true
-		}
-	}
-	return Entry{}, false
-}
-
-// Names lists the policies in the order of the table.
-func Names() []string {
-	names := make([]string, len(All))
-	for i, e := range All {
-		names[i] = e.Name
-	}
-	return names
-}
+// Key is the name in the YAML.
+func (e Entry) Key() string { return e.Name }

@@ -312,7 +312,7 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				o := Options{Largest: 20, Spec: Spec{Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}}
-				e, _ := Lookup(name)
+				e, _ := All.Lookup(name)
 				p, d := e.New(o), &dumb{inTurn: name == "fifo", room: room(o), flying: map[int32]int64{}, lastShard: map[int32]int32{}, aligned: name == "aligned",
 					handed: map[int32][]Event{}, left: map[int32][]Event{}, over: map[int32]bool{}}
 				if rapid.Bool().Draw(t, "reply") {
@@ -349,7 +349,7 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 // A net of 16 layers: backward hands them last first, and the link has room for two. The first layer overtakes all that
 // wait; only the pieces in flight leave before it.
 func TestTheFirstLayerOvertakesWhatWaits(t *testing.T) {
-	e, _ := Lookup("priority")
+	e, _ := All.Lookup("priority")
 	p := e.New(Options{Largest: 100})
 	var gone []int32
 	for layer := int32(15); layer >= 0; layer-- {
@@ -366,7 +366,7 @@ func TestTheFirstLayerOvertakesWhatWaits(t *testing.T) {
 // A push is answered when all of its shard has landed: pieces 0 to 3 of layer 0 wait until pieces 4 to 7 of layer 1
 // have left. In replies, pieces of one shard overtake those of another.
 func TestAShardIsNotInterruptedButItsReplyIs(t *testing.T) {
-	e, _ := Lookup("priority")
+	e, _ := All.Lookup("priority")
 	for _, c := range []struct {
 		policy Policy
 		want   []int32
@@ -386,7 +386,7 @@ func TestAShardIsNotInterruptedButItsReplyIs(t *testing.T) {
 
 // The two ends of ByteScheduler's credit: one piece is stop-and-wait, no limit is the order of readiness.
 func TestTheEndsOfCredit(t *testing.T) {
-	e, _ := Lookup("credit")
+	e, _ := All.Lookup("credit")
 	for bytes, want := range map[int64][]int32{1: {2, 0, 1}, 1 << 40: {2, 1, 0}} {
 		p := e.New(Options{Spec: Spec{Credit: bytes}})
 		var gone []int32
@@ -403,7 +403,7 @@ func TestTheEndsOfCredit(t *testing.T) {
 }
 
 func TestFifoKeepsTheOrderOfReadiness(t *testing.T) {
-	e, ok := Lookup("fifo")
+	e, ok := All.Lookup("fifo")
 	if !ok {
 		t.Fatal("fifo is not in the table")
 	}

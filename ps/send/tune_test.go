@@ -154,7 +154,7 @@ func TestTheSearchFollowsTheLink(t *testing.T) {
 // Each destination has its own window.
 func TestWindowsOfDestinations(t *testing.T) {
 	for _, name := range []string{"auto", "fifo", "priority", "aligned"} {
-		e, _ := Lookup(name)
+		e, _ := All.Lookup(name)
 		for _, p := range []Policy{e.New(Options{Windows: []int64{100, 300}}), e.Reply(Options{Windows: []int64{100, 300}})} {
 			left := map[int32]int{}
 			for piece := range int32(10) {
@@ -165,7 +165,7 @@ func TestWindowsOfDestinations(t *testing.T) {
 			}
 		}
 	}
-	e, _ := Lookup("auto")
+	e, _ := All.Lookup("auto")
 	if _, whole := e.New(Options{}).(*fifo); !whole || e.Reply(Options{}) != nil {
 		t.Error("auto without windows is not fifo")
 	}

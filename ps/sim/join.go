@@ -70,7 +70,7 @@ func (s *Simulation) rejoin(me int32) {
 		return
 	}
 	node := s.Build().Joining(int(me), int64(w.life)+1, w.node.Clock())
-	node.LeadMax, node.Started, node.WaitedLast, node.Cached = w.node.LeadMax, w.node.Started, w.node.WaitedLast, w.node.Cached
+	node.Counts = w.node.Counts
 	w.node, w.dead = node, false
 	w.life++
 	w.fresh = true

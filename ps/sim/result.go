@@ -78,9 +78,9 @@ func (s *Simulation) summary() *metrics.Summary {
 			TurnCounts: metrics.TurnCounts{DelayedGrants: st.Turns.Delayed, DelayedGrantsS: metrics.Float(st.Turns.DelayedFor.Seconds()), MissedTurns: st.Turns.Missed, Strays: st.Turns.Strays}}
 		row.SetHists(&s.tallies[i].stale, &s.tallies[i].lead)
 		for w := range s.workers {
-			row.WaitedLast += s.workers[w].node.WaitedLast[i]
+			row.WaitedLast += s.workers[w].node.Counts.WaitedLast[i]
 			_, reply := sh.WireBytes()
-			row.AddCached(s.workers[w].node.Cached[i], reply)
+			row.AddCached(s.workers[w].node.Counts.Cached[i], reply)
 		}
 		sum.PerShard = append(sum.PerShard, row)
 	}
@@ -89,9 +89,9 @@ func (s *Simulation) summary() *metrics.Summary {
 		w := &s.workers[i]
 		w.spans.Wall = wall
 		workers = append(workers, w.spans)
-		sum.MaxLead = max(sum.MaxLead, w.node.LeadMax)
+		sum.MaxLead = max(sum.MaxLead, w.node.Counts.LeadMax)
 		sum.PerWorker = append(sum.PerWorker, metrics.WorkerSummary{Worker: i, Rank: w.rank, Host: fmt.Sprintf("host%d", w.host),
-			Iterations: w.node.Started, Steps: w.taken(), Samples: w.samples, Threads: metrics.Mean(w.tasks.threadsSum, w.node.Started), MaxLead: w.node.LeadMax, Pace: &w.pace,
+			Iterations: w.node.Counts.Started, Steps: w.taken(), Samples: w.samples, Threads: metrics.Mean(w.tasks.threadsSum, w.node.Counts.Started), MaxLead: w.node.Counts.LeadMax, Pace: &w.pace,
 			ComputeS: metrics.Float(w.spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.spans.Times[metrics.Blocked].Seconds())})
 	}
 	for i := range s.servers {

@@ -59,7 +59,7 @@ func OnDevice(o *Options, dev kernels.Device, global, push []float32) (*Device, 
 	n := o.Plan.Arena
 	d.v[Own], d.v[Grads] = keep(dev.Alloc(n)), keep(dev.Alloc(n))
 	d.v[Global], d.v[Outgoing] = keep(dev.Wrap(global)), keep(dev.Wrap(push))
-	if e, _ := local.Lookup(o.Spec.Policy); e.KeepsBase() {
+	if e, _ := local.All.Lookup(o.Spec.Policy); e.KeepsBase() {
 		d.v[Base] = keep(dev.Alloc(n))
 	}
 	for range o.Update.Rule.State() {

@@ -79,7 +79,7 @@ func (l *ledger) check(t fatal, d *driver) {
 // Each sample that a step computed is reported by exactly one push of each fragment, and counted once by the worker, wherever a run is saved and
 // resumes, whoever leaves, and however late answers are. What a run of other workers forgets, and what a worker that leaves drops, is in none.
 func TestEachSampleIsReportedOnce(t *testing.T) {
-	for _, policy := range local.Names()[1:] {
+	for _, policy := range local.All.Names()[1:] {
 		t.Run(policy, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				r := drawRun(t, policy)
@@ -159,7 +159,7 @@ func ones(x int64) (n int) {
 
 // A run that is saved and resumes anywhere ends as one that does not: to the bit, with the same rounds.
 func TestARunThatResumesAnywhereIsTheSame(t *testing.T) {
-	for _, policy := range local.Names()[1:] {
+	for _, policy := range local.All.Names()[1:] {
 		t.Run(policy, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				r := drawRun(t, policy)
@@ -218,7 +218,7 @@ func TestARunThatResumesAnywhereIsTheSame(t *testing.T) {
 
 // A worker that only counts, as in a simulation without gradients, decides as one that computes.
 func TestAWorkerWithoutMemoryDecidesAlike(t *testing.T) {
-	for _, policy := range local.Names()[1:] {
+	for _, policy := range local.All.Names()[1:] {
 		rapid.Check(t, func(t *rapid.T) {
 			r := drawRun(t, policy)
 			r.budget = rapid.Int64Range(0, 200).Draw(t, "budget")
@@ -240,7 +240,7 @@ func TestAWorkerWithoutMemoryDecidesAlike(t *testing.T) {
 // Budgets count samples, and the last round is cut short: workers in step take as many steps as the budget has batches, and no more, though a
 // worker that runs ahead knows only what the servers had before. What is in flight counts.
 func TestTheLastRoundIsCutShort(t *testing.T) {
-	for _, policy := range local.Names()[1:] {
+	for _, policy := range local.All.Names()[1:] {
 		rapid.Check(t, func(t *rapid.T) {
 			r := drawRun(t, policy)
 			r.spec.Switch, r.spec.Dynamic = rapid.Int64Range(1, 9).Draw(t, "switch"), false

@@ -241,7 +241,7 @@ func newServer(t fatal, r *run) *server {
 }
 
 func (s *server) commit(exchange int64, pushes [][]float32, samples int64) {
-	entry, _ := local.Lookup(s.r.spec.Policy)
+	entry, _ := local.All.Lookup(s.r.spec.Policy)
 	for id := range s.stores {
 		sh := &s.r.plan.Shards[id]
 		if !s.r.isDue(id, exchange) {
@@ -264,7 +264,7 @@ func (s *server) commit(exchange int64, pushes [][]float32, samples int64) {
 
 // drawRun draws a run of a policy.
 func drawRun(t *rapid.T, policy string) *run {
-	entry, _ := local.Lookup(policy)
+	entry, _ := local.All.Lookup(policy)
 	r := &run{spec: local.Defaults(), workers: rapid.IntRange(1, 3).Draw(t, "workers"), momentum: rapid.SampledFrom([]float32{0, 0.75}).Draw(t, "momentum"), decay: 0.0625,
 		plan: smallPlan(t, rapid.SampledFrom([]string{"even", "layer", "slices"}).Draw(t, "slice")), outer: optim.Outer{Name: "sgd", LR: 1}}
 	r.grads = r.sums

@@ -93,7 +93,7 @@ type Sums struct {
 
 // New makes a worker at its first step.
 func New(o Options) (*Worker, error) {
-	entry, _ := local.Lookup(o.Spec.Policy)
+	entry, _ := local.All.Lookup(o.Spec.Policy)
 	policy, err := local.New(o.Spec, o.Env)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (w *Worker) fragments() int64 {
 // VectorCount is how many vectors of the arena's length a Worker has beside global and outgoing: own, grads and base are in it, and saved those
 // that a checkpoint holds.
 func VectorCount(s *local.Spec, u optim.Update) (all, saved int) {
-	e, _ := local.Lookup(s.Policy)
+	e, _ := local.All.Lookup(s.Policy)
 	all, saved = 2+u.Rule.State(), u.Rule.State()
 	if s.AveragesState() { // the state is among the parameters
 		all, saved = 2, 0

@@ -74,7 +74,7 @@ func OnHost(o *Options, own, grads, global, push []float32) *Host {
 		n = 0
 	}
 	h := &Host{Inner: optim.NewInner(n, o.Update), states: o.States, v: [vectorsN][]float32{Own: own, Grads: grads, Global: global, Outgoing: push}}
-	if e, _ := local.Lookup(o.Spec.Policy); e.KeepsBase() {
+	if e, _ := local.All.Lookup(o.Spec.Policy); e.KeepsBase() {
 		h.v[Base] = make([]float32, o.Plan.Arena)
 	}
 	return h

@@ -81,9 +81,9 @@ type Injector interface{ Draw(iter int64) Amount }
 
 // New makes the injector of a worker, nil if the spec does not slow it. It fails for a kind that is not in the table.
 func New(s Spec, e Env) (Injector, error) {
-	entry, ok := Lookup(s.Kind)
+	entry, ok := All.Lookup(s.Kind)
 	if !ok {
-		return nil, fmt.Errorf("straggler: no kind %q; there are: %v", s.Kind, Names())
+		return nil, fmt.Errorf("straggler: no kind %q; there are: %v", s.Kind, All.Names())
 	}
 	if s.Kind == "fluentps" && e.Worker%s.Every != 0 {
 		return nil, nil

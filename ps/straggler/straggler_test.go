@@ -75,7 +75,7 @@ func TestScriptOfEachKind(t *testing.T) {
 
 // anySpec draws a spec of some kind.
 func anySpec(t *rapid.T) Spec {
-	s := spec(rapid.SampledFrom(Names()).Draw(t, "kind"))
+	s := spec(rapid.SampledFrom(All.Names()).Draw(t, "kind"))
 	if s.Factor > 0 {
 		if s.Factor = 1 + rapid.Float64Range(0.01, 20).Draw(t, "factor-1"); rapid.Bool().Draw(t, "sleeps") {
 			s.Factor, s.Sleep = 0, time.Duration(rapid.Int64Range(1, 1e9).Draw(t, "sleep"))

@@ -1,6 +1,6 @@
 package straggler
 
-import "slices"
+import "fluentps/internal/named"
 
 // Entry is a kind of slowness.
 type Entry struct {
@@ -12,7 +12,7 @@ type Entry struct {
 }
 
 // All are the kinds, the default first.
-var All = []Entry{
+var All = named.Table[Entry]{
 	{Name: "constant", Rule: "one part", Source: "ours", make: newConstant},
 	{Name: "exponential", Rule: "parts drawn from an exponential distribution of mean 1, so that the iteration is a shifted exponential", Source: "Lee et al., IEEE Trans. Inf. Theory 2018 [P]", make: newExponential},
 	{Name: "normal", Rule: "parts drawn from a normal distribution of mean 1 and standard deviation spread; a negative draw is 0", Source: "ours", make: newNormal},
@@ -23,19 +23,5 @@ var All = []Entry{
 	{Name: "trace", Rule: "what is missing until the iteration has computed as long as in a run before", Source: "ours", make: newTrace},
 }
 
-// Names lists the kinds.
-func Names() (names []string) {
-	for _, e := range All {
-		names = append(names, e.Name)
-	}
-	return names
-}
-
-// Lookup finds a kind.
-func Lookup(name string) (Entry, bool) {
-	i := slices.IndexFunc(All, func(e Entry) bool { return e.Name == name })
-	if i < 0 {
-		return Entry{}, false
-	}
-	return All[i], true
-}
+// Key is the name in the YAML.
+func (e Entry) Key() string { return e.Name }

@@ -21,7 +21,7 @@ func (w *Worker) Add(s Spec, e Env) error {
 	if err != nil || i == nil {
 		return err
 	}
-	if entry, _ := Lookup(s.Kind); entry.After {
+	if entry, _ := All.Lookup(s.Kind); entry.After {
 		w.after = append(w.after, i)
 		return nil
 	}

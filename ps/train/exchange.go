@@ -38,13 +38,13 @@ func (x alone) TaskDone()                     { x.w.step(core.Input{Kind: core.T
 // shard, and for nothing within an iteration.
 func (w *Side) ExchangeBy(x Exchange) (params, grads *comm.Buf) {
 	w.exchange, w.exchangeAfter = x, true
-	w.node.WaitedLast, w.node.Cached = nil, nil
+	w.node.Counts.WaitedLast, w.node.Counts.Cached = nil, nil
 	return w.arenas.params, w.arenas.grads
 }
 
 // Iterate computes an iteration on the calling goroutine.
 func (w *Side) Iterate(iter int64) {
-	w.node.Started++
+	w.node.Counts.Started++
 	w.site.start(w.wholeTask(iter))
 	w.site.run()
 }
@@ -123,7 +123,7 @@ func (w *Side) Report() *Report {
 		rep.Steps = w.deltas.own.own.Steps()
 	}
 	if n := w.node; n != nil {
-		rep.Iterations, rep.LeadMax, rep.WaitedLast, rep.Cached = n.Started, n.LeadMax, n.WaitedLast, n.Cached
+		rep.Iterations, rep.LeadMax, rep.WaitedLast, rep.Cached = n.Counts.Started, n.Counts.LeadMax, n.Counts.WaitedLast, n.Counts.Cached
 	} else {
 		rep.Iterations, rep.Member = w.member.started, true
 	}

@@ -1,6 +1,6 @@
 package work
 
-import "slices"
+import "fluentps/internal/named"
 
 // Entry is a policy.
 type Entry struct {
@@ -33,7 +33,7 @@ const (
 )
 
 // All are the policies, the default first.
-var All = []Entry{
+var All = named.Table[Entry]{
 	{Name: Fixed, Rule: "each rank that computes has its batch for the whole run, equal or by shares", Source: "ours"},
 	{Name: "dbs", Rule: "before each epoch batch and data are dealt anew, in proportion to the samples per second of computing that each rank made in the epoch before; the first epoch is equal",
 		Source: "DBS (Ye et al., arXiv 2007.11831), authors' code [A]; true largest remainders, at least one sample, and one number of iterations for all are ours, because the authors' rounding loses samples and iterations [X]", Epochs: true, make: newDBS},
@@ -57,28 +57,7 @@ var All = []Entry{
 func (e Entry) Deals() bool { return e.make != nil }
 
 // WithSteps lists the policies whose workers compute in steps.
-func WithSteps() (names []string) {
-	for _, e := range All {
-		if e.Steps {
-			names = append(names, e.Name)
-		}
-	}
-	return names
-}
+func WithSteps() []string { return All.NamesOf(func(e Entry) bool { return e.Steps }) }
 
-// Names lists the policies.
-func Names() (names []string) {
-	for _, e := range All {
-		names = append(names, e.Name)
-	}
-	return names
-}
-
-// Lookup finds a policy.
-func Lookup(name string) (Entry, bool) {
-	i := slices.IndexFunc(All, func(e Entry) bool { return e.Name == name })
-	if i < 0 {
-		return Entry{}, false
-	}
-	return All[i], true
-}
+// Key is the name in the YAML.
+func (e Entry) Key() string { return e.Name }

@@ -115,9 +115,9 @@ type Policy interface {
 
 // New makes a policy; nil for fixed, whose only plan is the configuration.
 func New(s Spec, e Env) (Policy, error) {
-	entry, ok := Lookup(s.Policy)
+	entry, ok := All.Lookup(s.Policy)
 	if !ok {
-		return nil, fmt.Errorf("work: no policy %q; there are: %v", s.Policy, Names())
+		return nil, fmt.Errorf("work: no policy %q; there are: %v", s.Policy, All.Names())
 	}
 	if entry.make == nil {
 		return nil, nil

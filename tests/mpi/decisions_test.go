@@ -116,10 +116,10 @@ func same(t *testing.T, what string, got, want map[int32][]string) {
 // under returns the settings for one scheme for all parameters, with an optimizer that the scheme accepts.
 func under(name string) []string {
 	set := []string{fmt.Sprintf("sync=[{match: '*', scheme: %s}]", name)}
-	if e, _ := scheme.Lookup(name); e.OwnUpdate {
+	if e, _ := scheme.All.Lookup(name); e.OwnUpdate {
 		set = append(set, "train.optimizer={name: sgd, lr: 0.1}")
 	}
-	if e, _ := scheme.Lookup(name); e.Work != "" {
+	if e, _ := scheme.All.Lookup(name); e.Work != "" {
 		set = append(set, "work={policy: "+e.Work+", code: {stragglers: 0}}") // one worker has no others
 	}
 	return set
@@ -134,7 +134,7 @@ func TestDriversDecideAlike(t *testing.T) {
 		kinds   []scheme.DecisionKind
 		schemes []string
 	}{
-		{1, all, scheme.Names()},
+		{1, all, scheme.All.Names()},
 		{mpitest.Built.Ranks(6) - 2, []scheme.DecisionKind{scheme.Fold, scheme.Drop, scheme.Commit}, []string{"bsp", "drop"}},
 	} {
 		for _, name := range c.schemes {

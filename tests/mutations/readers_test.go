@@ -217,7 +217,7 @@ func wireReaders() (readers []*reader) {
 		}
 		return sum(all), nil
 	}, string(frame)))
-	for _, name := range payload.Names() {
+	for _, name := range payload.All.Names() {
 		c, err := payload.New(name, payload.Params{Ratio: 0.5, Threshold: 0.1})
 		if err != nil {
 			panic(err)

@@ -12,7 +12,7 @@ import (
 )
 
 // policyNames are the names of local's policies and periods that mean nothing else.
-func policyNames() []string { return slices.Concat(local.Names()[1:], local.PeriodNames()[1:]) }
+func policyNames() []string { return slices.Concat(local.All.Names()[1:], local.Periods.Names()[1:]) }
 
 // policiesInTheirTable: code that compares the name of a policy of local knows what only the policy's entry should know, so that a new
 // policy would need changes there. A rule of the servers may have the name of a policy.

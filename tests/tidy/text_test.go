@@ -13,7 +13,7 @@ import (
 const slash = "/"
 
 var topNames = []string{
-	".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "cmd", "comm", "configs", "fluentps.go", "go.mod", "go.sum",
+	".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "cmd", "comm", "configs", "fluentps.go", "go.mod", "go.sum", "internal",
 	"kernels", "ps", "slurm", "tests", "verbs",
 }
 
@@ -32,7 +32,7 @@ var topLevel = rule{
 	},
 	bad: fstest.MapFS{"docs/a.md": {}, "docs/b.md": {}, "ps/a.go": {Data: []byte("package ps\n")}, "bin/fluentps": {}, "x.test": {}},
 	want: []string{
-		"docs: not one of the top-level names: .ci .gitignore LICENSE Makefile README.md cmd comm configs fluentps.go go.mod go.sum kernels ps slurm tests verbs",
+		"docs: not one of the top-level names: .ci .gitignore LICENSE Makefile README.md cmd comm configs fluentps.go go.mod go.sum internal kernels ps slurm tests verbs",
 	},
 }
 

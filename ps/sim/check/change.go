@@ -24,7 +24,7 @@ type limit struct {
 // limitsOf lists the promises of the schemes that a shard has in turn.
 func limitsOf(phases []scheme.Phase) (limits []limit) {
 	for _, ph := range phases {
-		e, _ := scheme.Lookup(ph.Scheme)
+		e, _ := scheme.All.Lookup(ph.Scheme)
 		l := limit{bound: -1, whole: e.Whole(ph.Common, ph.Params), copies: e.CopiesOf(ph.Params), until: ph.Until, awaits: ph.Await.IsSet(), waited: phases[0].Await.IsSet(), again: phases[len(phases)-1].Await.IsSet()}
 		if lead, bounded := e.LeadMax(ph.Params); bounded {
 			l.bound = lead

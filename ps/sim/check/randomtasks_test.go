@@ -273,7 +273,7 @@ func runTasks(t *testing.T, o sim.Options, s *sharers) *sim.Result {
 }
 
 func wantsNorms(name string, p scheme.Params) bool {
-	e, ok := scheme.Lookup(name)
+	e, ok := scheme.All.Lookup(name)
 	return !ok || e.WantsNorms(p)
 }
 
@@ -328,7 +328,7 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 		t.Errorf("iterations decoded exactly and not: %v, %d runs with private parts; the draw is too narrow", codes, alphas)
 	}
 	for _, name := range work.WithSteps() {
-		e, _ := work.Lookup(name)
+		e, _ := work.All.Lookup(name)
 		if n > 100 && (ran[name] < n/8 || e.Moves != (moved[name] > 0) || (e.Moves || e.Copies || e.Coded) == (cut[name] > 0)) {
 			t.Errorf("%s: %d runs, %d parts moved, %d samples cut", name, ran[name], moved[name], cut[name])
 		}
@@ -344,7 +344,7 @@ func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
 	of.Work.Help.Helpers = 1 + r.IntN(4)
 	of.Work.Help.Ask, of.Work.Help.Behind, of.Work.Help.Left = 0.25+0.75*r.Float64(), 0.3*r.Float64(), 0.3*r.Float64()
 	of.Work.Help.First, of.Work.Help.Next = 0.5*float64(r.IntN(3)), 0.5*r.Float64()+0.01
-	if e, _ := work.Lookup(of.Work.Policy); e.Copies {
+	if e, _ := work.All.Lookup(of.Work.Policy); e.Copies {
 		n := of.Simulate.Workers
 		of.Work.Load, of.Work.Batching, of.Work.Order = 1+r.IntN(n), 1+r.IntN(4), []string{work.Cyclic, work.Staircase}[r.IntN(2)]
 		of.Sync = slices.Clone(of.Sync)
@@ -360,7 +360,7 @@ func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
 	if of.Work.Policy == "dropcompute" && r.IntN(2) == 0 {
 		of.Work.Time, of.Work.Profile = 0, int64(1+r.IntN(4)) // tau is chosen
 	}
-	if e, _ := work.Lookup(of.Work.Policy); e.Coded {
+	if e, _ := work.All.Lookup(of.Work.Policy); e.Coded {
 		n := of.Simulate.Workers
 		of.Work.Code = work.Code{Kind: []string{"auto", "cyclic"}[r.IntN(2)], Stragglers: r.IntN(min(n, 4)), Draws: 3, ConditionMax: 1e12}
 		if r.IntN(3) == 0 {

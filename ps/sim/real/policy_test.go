@@ -70,7 +70,7 @@ func TestAPolicyIsALineInTheTable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addOneAndMany(t, change)
-			e, _ := local.Lookup("one_and_many")
+			e, _ := local.All.Lookup("one_and_many")
 			o := realOptions(t, mine, "cluster.servers=2", "model={name: mlp, layers: [16]}", "evaluate={every_epochs: 1, where: after}")
 			if e.Defaults != nil && (o.Config.Local.Steps != 5 || o.Config.Local.Outer.LR != 0.9) {
 				t.Errorf("%+v lacks the defaults of the policy", o.Config.Local)

@@ -46,7 +46,7 @@ func New(s work.Spec, e Env) core.Work {
 // Parts is the largest number of parts of an iteration: the owner's, and one for each sample that is given away.
 func Parts(s work.Spec, batches []int) int {
 	most := 1
-	if e, _ := work.Lookup(s.Policy); e.Moves {
+	if e, _ := work.All.Lookup(s.Policy); e.Moves {
 		for _, b := range batches {
 			most = max(most, b)
 		}
@@ -56,7 +56,7 @@ func Parts(s work.Spec, batches []int) int {
 
 // hasCopies says whether several workers compute the same batch.
 func hasCopies(s work.Spec) bool {
-	e, _ := work.Lookup(s.Policy)
+	e, _ := work.All.Lookup(s.Policy)
 	return e.Copies
 }
 
@@ -73,7 +73,7 @@ func stepsOf(s work.Spec, batches []int) (steps []int32) {
 
 // Slots is the number of pushes that a shard may hold beside those of its scheme.
 func Slots(s work.Spec, workers int) int64 {
-	switch e, _ := work.Lookup(s.Policy); {
+	switch e, _ := work.All.Lookup(s.Policy); {
 	case e.Coded && s.Code.Alpha > 0:
 		return 3 * int64(workers) // the same for each of the two pushes of an iteration
 	case e.Coded:
@@ -88,7 +88,7 @@ func Slots(s work.Spec, workers int) int64 {
 
 // Kept is the number of tasks whose gradients a worker keeps, to push them later.
 func Kept(s work.Spec) int {
-	if e, _ := work.Lookup(s.Policy); e.Coded {
+	if e, _ := work.All.Lookup(s.Policy); e.Coded {
 		return min(s.Code.Stragglers, 1) // their sum
 	}
 	if !hasCopies(s) {
