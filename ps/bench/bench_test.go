@@ -62,7 +62,7 @@ func TestPushpullChecksValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &metrics.Summary{Workers: 2, Seed: cfg.Seed, PerShard: []metrics.ShardSummary{{Pushes: 8}, {Pushes: 8}}}
+		s := &metrics.Summary{Job: metrics.Job{Workers: 2}, Seed: cfg.Seed, PerShard: []metrics.ShardSummary{{Pushes: 8}, {Pushes: 8}}}
 		res := ps.Result{Summary: s}
 		for l := range k.layers {
 			res.Parameters = append(res.Parameters, moved(k.layers[l], l, cfg.Seed, steps)...)

@@ -294,19 +294,34 @@ func crowded(t comm.Transport) bool {
 	return asks && c.Crowded()
 }
 
-func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
+// countsOf makes a summary of what rank 0 knows by itself.
+func (r *Run) countsOf(reports []report, final []float32) *metrics.Summary {
 	l := r.Lead
 	train := (r.TrainEnd - r.station.Began).Seconds()
-	s := &metrics.Summary{
-		Name: r.station.Config.Name, Start: r.Token, Mode: r.o.Mode, Crowded: crowded(r.station.Transport), Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
-		Iterations: l.iteration(), Updates: l.counts.version, Samples: l.counts.samples, TrainLoss: l.counts.epoch.Value(), Seed: r.station.Config.Seed,
-		SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train), SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
-		CPUS: metrics.Some(r.cpuTime(reports).Seconds()), Memory: r.memory(reports),
-		Work: r.station.Config.WorkText(), Local: r.station.Config.Local.Text(),
+	return &metrics.Summary{
+		Job: metrics.Job{
+			Name: r.station.Config.Name, Start: r.Token, Mode: r.o.Mode, Crowded: crowded(r.station.Transport),
+			Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers),
+		},
+		Extent:  metrics.Extent{Iterations: l.iteration(), Updates: l.counts.version, Samples: l.counts.samples},
+		Quality: metrics.Quality{TrainLoss: l.counts.epoch.Value()},
+		Seed:    r.station.Config.Seed,
+		Costs: metrics.Costs{
+			SetupS: metrics.Float(r.SetupEnd.Sub(r.o.Lead.Start).Seconds()), TrainS: metrics.Float(train),
+			SamplesPerS: metrics.Float(float64(l.counts.samples-l.counts.before) / train),
+			CPUS:        metrics.Some(r.cpuTime(reports).Seconds()), Memory: r.memory(reports),
+		},
+		Work:             r.station.Config.WorkText(),
+		Local:            r.station.Config.Local.Text(),
 		Payload:          r.station.Config.Payload.Summary(),
-		ParametersSHA256: workload.HashOf(final), PerShard: make([]metrics.ShardSummary, len(r.station.Plan.Shards)),
+		ParametersSHA256: workload.HashOf(final),
+		PerShard:         make([]metrics.ShardSummary, len(r.station.Plan.Shards)),
 	}
-	s.Unjudged(l.evals.classes)
+}
+
+func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
+	s := r.countsOf(reports, final)
+	s.Unjudged(r.Lead.evals.classes)
 	if r.station.Config.Train.Optimizer.L1 > 0 {
 		s.Sparsity = metrics.SparsityOf(final)
 	}

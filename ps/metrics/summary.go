@@ -65,60 +65,85 @@ const (
 const WhatIfName = "what-if.json"
 
 // Summary is summary.json: a contract that scripts depend on. Times are in seconds, sizes in bytes. A nil pointer is null: not
-// measured, or not requested.
+// measured, or not requested. Its parts are written as one list of members, in this order.
 type Summary struct {
-	Name              string               `json:"name"`
-	Start             string               `json:"start,omitempty"`              // token of the start that wrote this (ps/lock); absent if simulated
-	Finished          string               `json:"finished"`                     // FinishedOK or the reason
-	Checkpoint        string               `json:"checkpoint,omitempty"`         // with the final parameters, in the run folder; absent if the run left none
-	Mode              string               `json:"mode"`                         // mpi, local, simulated
-	Baseline          string               `json:"baseline,omitempty"`           // allreduce, pslite; absent: our protocol
-	BaselineKeys      string               `json:"baseline_keys,omitempty"`      // with pslite the unit that has a key: list, tensor, scalar
-	BaselineAlgorithm string               `json:"baseline_algorithm,omitempty"` // with allreduce how gradients were added up: mpi, ring, halving
-	Servers           int                  `json:"servers"`
-	Workers           int                  `json:"workers"`
-	Hierarchy         string               `json:"hierarchy,omitempty"` // node: a worker is one or more ranks of a host
-	Computing         int                  `json:"computing,omitempty"` // with a hierarchy: the ranks that compute for all workers
-	Iterations        int64                `json:"iterations"`          // of the run: accepted pushes of the lead shard / workers; coded ones stand for all
-	Updates           int64                `json:"updates"`             // versions of the lead shard
-	Samples           int64                `json:"samples"`             // accepted, over all workers
-	Crowded           bool                 `json:"-"`                   // the ranks of rank 0's host outnumber its cores, for advice
-	WallS             Float                `json:"wall_s"`              // the whole job
-	SetupS            Float                `json:"setup_s"`             // before the first iteration
-	TrainS            Float                `json:"train_s"`             // from the first iteration to the last
-	EvalS             Float                `json:"eval_s"`              // evaluation, during or after training
-	CPUS              *Float               `json:"cpu_s"`               // user and system time of all processes while they trained
-	Memory            *Memory              `json:"memory,omitempty"`    // of the processes; absent where the system does not tell
-	SamplesPerS       Float                `json:"samples_per_s"`
-	TrainLoss         *Float               `json:"train_loss"`
-	TestLoss          *Float               `json:"test_loss"`
-	ConstantLoss      *Float               `json:"constant_loss,omitempty"` // of the best constant prediction; nil: not known
-	WorseHint         string               `json:"worse_hint,omitempty"`    // which keys act if the loss is far above that
-	TestAccuracy      *Float               `json:"test_accuracy"`           // null if there are no classes
-	TestRMSE          *Float               `json:"test_rmse,omitempty"`     // root of test_loss if that is a mean squared error
-	Target            *Float               `json:"target"`                  // the test accuracy to reach
-	TargetReachedS    *Float               `json:"target_reached_s"`        // when the first snapshot that reached it was taken
-	Resumed           *Resumed             `json:"resumed,omitempty"`       // this part of the run resumed from a checkpoint
-	Seed              uint64               `json:"seed"`
-	CostModel         []string             `json:"cost_model,omitempty"` // of a simulated run: the models
-	Work              string               `json:"work,omitempty"`       // how batches are dealt; empty: all are equal
-	Local             string               `json:"local,omitempty"`      // what workers do between two exchanges, which are the iterations; empty: every step is an exchange
-	Payload           Payload              `json:"payload"`              // how vectors were encoded
-	ParametersSHA256  string               `json:"parameters_sha256"`
-	Sparsity          *Sparsity            `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1
-	MaxLead           int64                `json:"max_lead"`           // largest c - v of a worker that starts an iteration
-	BytesSent         int64                `json:"bytes_sent"`
-	BytesReceived     int64                `json:"bytes_received"`
-	BytesShared       int64                `json:"bytes_shared"`        // parameters and gradients that a rank read in the memory of another instead of receiving them
-	ClockErrorNS      int64                `json:"clock_error_ns"`      // largest error of a rank's times against rank 0's clock, once drift is taken off; 0: one clock
-	ClockDriftNS      int64                `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
-	BytesBetween      *int64               `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
-	Wire              *Wire                `json:"wire,omitempty"`      // with ranks on several hosts whose link is known: cluster.link, or measured
-	PerShard          []ShardSummary       `json:"per_shard"`
-	PerWorker         []WorkerSummary      `json:"per_worker"`
-	PerRole           map[string]RoleTimes `json:"per_role"`          // by RoleWorker, RoleServer
-	Changes           []Change             `json:"changes,omitempty"` // of schemes, where a rule waits for stragglers; other changes are in the configuration
-	Evaluations       []Evaluation         `json:"evaluations"`
+	Job
+	Extent
+	Costs
+	Quality
+	Resumed          *Resumed  `json:"resumed,omitempty"` // this part of the run resumed from a checkpoint
+	Seed             uint64    `json:"seed"`
+	CostModel        []string  `json:"cost_model,omitempty"` // of a simulated run: the models
+	Work             string    `json:"work,omitempty"`       // how batches are dealt; empty: all are equal
+	Local            string    `json:"local,omitempty"`      // what workers do between two exchanges, which are the iterations; empty: every step is an exchange
+	Payload          Payload   `json:"payload"`              // how vectors were encoded
+	ParametersSHA256 string    `json:"parameters_sha256"`
+	Sparsity         *Sparsity `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1
+	MaxLead          int64     `json:"max_lead"`           // largest c - v of a worker that starts an iteration
+	Traffic
+	PerShard    []ShardSummary       `json:"per_shard"`
+	PerWorker   []WorkerSummary      `json:"per_worker"`
+	PerRole     map[string]RoleTimes `json:"per_role"`          // by RoleWorker, RoleServer
+	Changes     []Change             `json:"changes,omitempty"` // of schemes, where a rule waits for stragglers; other changes are in the configuration
+	Evaluations []Evaluation         `json:"evaluations"`
+}
+
+// Job is the part of a Summary that says what ran, on which ranks, and how it ended.
+type Job struct {
+	Name              string `json:"name"`
+	Start             string `json:"start,omitempty"`              // token of the start that wrote this (ps/lock); absent if simulated
+	Finished          string `json:"finished"`                     // FinishedOK or the reason
+	Checkpoint        string `json:"checkpoint,omitempty"`         // with the final parameters, in the run folder; absent if the run left none
+	Mode              string `json:"mode"`                         // mpi, local, simulated
+	Baseline          string `json:"baseline,omitempty"`           // allreduce, pslite; absent: our protocol
+	BaselineKeys      string `json:"baseline_keys,omitempty"`      // with pslite the unit that has a key: list, tensor, scalar
+	BaselineAlgorithm string `json:"baseline_algorithm,omitempty"` // with allreduce how gradients were added up: mpi, ring, halving
+	Servers           int    `json:"servers"`
+	Workers           int    `json:"workers"`
+	Hierarchy         string `json:"hierarchy,omitempty"` // node: a worker is one or more ranks of a host
+	Computing         int    `json:"computing,omitempty"` // with a hierarchy: the ranks that compute for all workers
+	Crowded           bool   `json:"-"`                   // the ranks of rank 0's host outnumber its cores, for advice
+}
+
+// Extent is the part of a Summary that says how much was trained.
+type Extent struct {
+	Iterations int64 `json:"iterations"` // of the run: accepted pushes of the lead shard / workers; coded ones stand for all
+	Updates    int64 `json:"updates"`    // versions of the lead shard
+	Samples    int64 `json:"samples"`    // accepted, over all workers
+}
+
+// Costs is the part of a Summary that says what training took.
+type Costs struct {
+	WallS       Float   `json:"wall_s"`           // the whole job
+	SetupS      Float   `json:"setup_s"`          // before the first iteration
+	TrainS      Float   `json:"train_s"`          // from the first iteration to the last
+	EvalS       Float   `json:"eval_s"`           // evaluation, during or after training
+	CPUS        *Float  `json:"cpu_s"`            // user and system time of all processes while they trained
+	Memory      *Memory `json:"memory,omitempty"` // of the processes; absent where the system does not tell
+	SamplesPerS Float   `json:"samples_per_s"`
+}
+
+// Quality is the part of a Summary that says how good the parameters are.
+type Quality struct {
+	TrainLoss      *Float `json:"train_loss"`
+	TestLoss       *Float `json:"test_loss"`
+	ConstantLoss   *Float `json:"constant_loss,omitempty"` // of the best constant prediction; nil: not known
+	WorseHint      string `json:"worse_hint,omitempty"`    // which keys act if the loss is far above that
+	TestAccuracy   *Float `json:"test_accuracy"`           // null if there are no classes
+	TestRMSE       *Float `json:"test_rmse,omitempty"`     // root of test_loss if that is a mean squared error
+	Target         *Float `json:"target"`                  // the test accuracy to reach
+	TargetReachedS *Float `json:"target_reached_s"`        // when the first snapshot that reached it was taken
+}
+
+// Traffic is the part of a Summary that says what ranks exchanged, and how far their clocks agreed.
+type Traffic struct {
+	BytesSent     int64  `json:"bytes_sent"`
+	BytesReceived int64  `json:"bytes_received"`
+	BytesShared   int64  `json:"bytes_shared"`        // parameters and gradients that a rank read in the memory of another instead of receiving them
+	ClockErrorNS  int64  `json:"clock_error_ns"`      // largest error of a rank's times against rank 0's clock, once drift is taken off; 0: one clock
+	ClockDriftNS  int64  `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
+	BytesBetween  *int64 `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
+	Wire          *Wire  `json:"wire,omitempty"`      // with ranks on several hosts whose link is known: cluster.link, or measured
 }
 
 // Memory is the most memory that processes had at once, from their start to the end of training: their resident set, with the shared memory that they
@@ -212,34 +237,39 @@ type TurnCounts struct {
 
 // ShardSummary is one row of Summary.PerShard. Staleness is the version at commit minus the version at pull.
 type ShardSummary struct {
-	Shard        int              `json:"shard"`
-	Name         string           `json:"name"` // for readers, such as fc1.weight
-	Scheme       string           `json:"scheme"`
-	BoundKey     string           `json:"-"` // the key of the configuration that bounds the lead, for advice
-	Server       int              `json:"server"`
-	Bytes        int64            `json:"bytes"` // of its parameters
-	Pushes       int64            `json:"pushes"`
-	Pulls        int64            `json:"pulls"`
-	DelayedPulls int64            `json:"delayed_pulls"` // not answered at once, because the scheme delayed them
-	DelayedS     Float            `json:"delayed_s"`     // sum of these delays
-	StalenessP50 int64            `json:"staleness_p50"`
-	StalenessP99 int64            `json:"staleness_p99"`
-	StalenessMax int64            `json:"staleness_max"`
-	Staleness    *Hist            `json:"-"`        // in histograms.csv
-	LeadP50      int64            `json:"lead_p50"` // c - v of a pull when it was answered
-	LeadP99      int64            `json:"lead_p99"`
-	LeadMax      int64            `json:"lead_max"`
-	Lead         *Hist            `json:"-"`                     // in histograms.csv
-	Dropped      int64            `json:"dropped"`               // pushes dropped with a reason
-	DroppedFor   map[string]int64 `json:"dropped_for"`           // by reason, such as empty, gone, late, surplus; only reasons that occurred
-	Skipped      int64            `json:"skipped"`               // iterations that a worker closed without a push
-	Approximate  int64            `json:"approximate,omitempty"` // versions of coded pushes that lack some of the whole gradient; 0 is left out
-	Duplicates   int64            `json:"duplicates"`            // pushes acknowledged and ignored
-	WaitedLast   int64            `json:"waited_last"`           // waits of workers in which this shard answered last
-	CachedReads  int64            `json:"cached_reads"`          // iterations that a worker started on its own copy, without a pull
-	SavedBytes   int64            `json:"saved_bytes"`           // bytes of the replies that these reads saved
-	Published    int64            `json:"published"`             // versions sent to workers without a pull
+	Shard        int    `json:"shard"`
+	Name         string `json:"name"` // for readers, such as fc1.weight
+	Scheme       string `json:"scheme"`
+	BoundKey     string `json:"-"` // the key of the configuration that bounds the lead, for advice
+	Server       int    `json:"server"`
+	Bytes        int64  `json:"bytes"` // of its parameters
+	Pushes       int64  `json:"pushes"`
+	Pulls        int64  `json:"pulls"`
+	DelayedPulls int64  `json:"delayed_pulls"` // not answered at once, because the scheme delayed them
+	DelayedS     Float  `json:"delayed_s"`     // sum of these delays
+	Lags
+	Dropped     int64            `json:"dropped"`               // pushes dropped with a reason
+	DroppedFor  map[string]int64 `json:"dropped_for"`           // by reason, such as empty, gone, late, surplus; only reasons that occurred
+	Skipped     int64            `json:"skipped"`               // iterations that a worker closed without a push
+	Approximate int64            `json:"approximate,omitempty"` // versions of coded pushes that lack some of the whole gradient; 0 is left out
+	Duplicates  int64            `json:"duplicates"`            // pushes acknowledged and ignored
+	WaitedLast  int64            `json:"waited_last"`           // waits of workers in which this shard answered last
+	CachedReads int64            `json:"cached_reads"`          // iterations that a worker started on its own copy, without a pull
+	SavedBytes  int64            `json:"saved_bytes"`           // bytes of the replies that these reads saved
+	Published   int64            `json:"published"`             // versions sent to workers without a pull
 	TurnCounts
+}
+
+// Lags is the part of a ShardSummary that says how far versions and workers were behind.
+type Lags struct {
+	StalenessP50 int64 `json:"staleness_p50"`
+	StalenessP99 int64 `json:"staleness_p99"`
+	StalenessMax int64 `json:"staleness_max"`
+	Staleness    *Hist `json:"-"`        // in histograms.csv
+	LeadP50      int64 `json:"lead_p50"` // c - v of a pull when it was answered
+	LeadP99      int64 `json:"lead_p99"`
+	LeadMax      int64 `json:"lead_max"`
+	Lead         *Hist `json:"-"` // in histograms.csv
 }
 
 // AddCached counts n reads of a worker's own copy of a shard of so many bytes.

@@ -28,9 +28,15 @@ func text(t *testing.T, s *Summary) string {
 func TestWriteText(t *testing.T) {
 	golden(t, "summary.txt", text(t, sample()))
 
-	failed := &Summary{Name: "first", Mode: "local", Servers: 1, Workers: 1, Seed: 1, Target: Some(0.95),
-		Finished:  "rank 3 (worker 1 on node-b): no data file\nsee logs/rank-0003.log",
-		TrainLoss: Some(math.NaN()), SamplesPerS: Float(math.NaN())}
+	failed := &Summary{
+		Job: Job{
+			Name: "first", Mode: "local", Servers: 1, Workers: 1,
+			Finished: "rank 3 (worker 1 on node-b): no data file\nsee logs/rank-0003.log",
+		},
+		Seed:    1,
+		Quality: Quality{Target: Some(0.95), TrainLoss: Some(math.NaN())},
+		Costs:   Costs{SamplesPerS: Float(math.NaN())},
+	}
 	golden(t, "summary_failed.txt", text(t, failed))
 }
 
@@ -47,8 +53,20 @@ func TestSummaryFitsItsWidth(t *testing.T) {
 			s.PerWorker[i].Device = fmt.Sprintf("cuda (GPU %d, NVIDIA H100 80GB HBM3, cuBLAS 12)", i)
 		}
 		for i := range 12 {
-			s.PerShard = append(s.PerShard, ShardSummary{Shard: 100 + i, Server: 11, Bytes: 9999 << 20, Scheme: "bounded_delay", Pushes: 1_234_567, Pulls: 1, DelayedPulls: 1, DroppedFor: map[string]int64{"late": 1 << 40, "surplus": 1 << 41},
-				Dropped: 1 << 42, StalenessP50: 100, StalenessP99: 900, StalenessMax: 1000, WaitedLast: 1, Name: fmt.Sprintf("layer%d.*/residual.block.1.conv2.weight/%d", i, i)})
+			s.PerShard = append(s.PerShard, ShardSummary{
+				Shard:        100 + i,
+				Server:       11,
+				Bytes:        9999 << 20,
+				Scheme:       "bounded_delay",
+				Pushes:       1_234_567,
+				Pulls:        1,
+				DelayedPulls: 1,
+				DroppedFor:   map[string]int64{"late": 1 << 40, "surplus": 1 << 41},
+				Dropped:      1 << 42,
+				Lags:         Lags{StalenessP50: 100, StalenessP99: 900, StalenessMax: 1000},
+				WaitedLast:   1,
+				Name:         fmt.Sprintf("layer%d.*/residual.block.1.conv2.weight/%d", i, i),
+			})
 			s.PerShard[len(s.PerShard)-1].TurnCounts = TurnCounts{DelayedGrants: 1_000_000, DelayedGrantsS: 1e6, MissedTurns: 1 << 30, Strays: 1 << 30}
 			s.PerShard[len(s.PerShard)-1].Published = 1 << 50
 		}
@@ -190,7 +208,10 @@ func TestWriteTextReportsTheWriter(t *testing.T) {
 // quiet is a run that needs no advice.
 func quiet() *Summary {
 	const wall = 100 * time.Second
-	s := &Summary{Servers: 2, Workers: 3, TrainS: 100, Iterations: 100,
+	s := &Summary{
+		Job:    Job{Servers: 2, Workers: 3},
+		Costs:  Costs{TrainS: 100},
+		Extent: Extent{Iterations: 100},
 		PerRole: map[string]RoleTimes{
 			RoleWorker: OverRanks([]Spans{spans(wall, 90000, 2000, 5000, 2000)}),
 			RoleServer: OverRanks([]Spans{spans(wall, 0, 1000, 0, 1000, 40000, 58000)}),

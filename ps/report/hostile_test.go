@@ -54,10 +54,17 @@ func drawRun(t *rapid.T) *Run {
 	}
 	if rapid.Bool().Draw(t, "summary") {
 		f := func() metrics.Float { return metrics.Float(number.Draw(t, "f")) }
-		r.Summary = &metrics.Summary{Name: hostile.Draw(t, "name"), Finished: hostile.Draw(t, "finished"), Mode: rapid.SampledFrom([]string{"local", "simulated", "<b>"}).Draw(t, "mode"),
-			TrainS: f(), WallS: f(), SamplesPerS: f(), Samples: rapid.Int64().Draw(t, "samples"), Iterations: rapid.Int64().Draw(t, "iterations"), BytesSent: rapid.Int64().Draw(t, "sent"),
+		r.Summary = &metrics.Summary{
+			Job: metrics.Job{
+				Name: hostile.Draw(t, "name"), Finished: hostile.Draw(t, "finished"),
+				Mode: rapid.SampledFrom([]string{"local", "simulated", "<b>"}).Draw(t, "mode"),
+			},
+			Costs:    metrics.Costs{TrainS: f(), WallS: f(), SamplesPerS: f()},
+			Extent:   metrics.Extent{Samples: rapid.Int64().Draw(t, "samples"), Iterations: rapid.Int64().Draw(t, "iterations")},
+			Traffic:  metrics.Traffic{BytesSent: rapid.Int64().Draw(t, "sent")},
 			PerShard: []metrics.ShardSummary{{Scheme: hostile.Draw(t, "scheme"), DelayedPulls: rapid.Int64Range(0, 3).Draw(t, "delayed"), TurnCounts: metrics.TurnCounts{DelayedGrants: rapid.Int64Range(0, 3).Draw(t, "grants")}}},
-			PerRole:  map[string]metrics.RoleTimes{metrics.RoleWorker: {"compute": {Avg: f()}, "blocked": {Avg: f()}}}}
+			PerRole:  map[string]metrics.RoleTimes{metrics.RoleWorker: {"compute": {Avg: f()}, "blocked": {Avg: f()}}},
+		}
 		if rapid.Bool().Draw(t, "target") {
 			v := f()
 			r.Summary.Target = &v

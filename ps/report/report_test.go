@@ -22,9 +22,18 @@ const ms = time.Millisecond
 // made is a run of two workers, whose second one computes three times as long, so that the first waits for it.
 func made(name, scheme string, seed uint64, speed float64, accuracies ...float64) *Run {
 	r := &Run{Folder: "runs/" + name, Settings: map[string]string{"name": name, "seed": fmt.Sprint(seed), "sync[0].scheme": scheme}, Staleness: map[int64]int64{0: 6, 1: 2}}
-	s := &metrics.Summary{Name: name, Finished: "ok", Mode: "local", Servers: 1, Workers: 2, Iterations: 4, Samples: 256, Seed: seed, TrainS: metrics.Float(4 / speed), WallS: metrics.Float(5 / speed),
-		SamplesPerS: metrics.Float(64 * speed), BytesSent: 2560, TrainLoss: metrics.Some(0.5), PerShard: []metrics.ShardSummary{{Scheme: scheme, DelayedPulls: 4}},
-		PerRole: map[string]metrics.RoleTimes{metrics.RoleWorker: {"compute": {Avg: metrics.Float(2.2 / speed)}, "blocked": {Avg: metrics.Float(1.6 / speed)}}}}
+	s := &metrics.Summary{
+		Job:    metrics.Job{Name: name, Finished: "ok", Mode: "local", Servers: 1, Workers: 2},
+		Extent: metrics.Extent{Iterations: 4, Samples: 256},
+		Seed:   seed,
+		Costs: metrics.Costs{
+			TrainS: metrics.Float(4 / speed), WallS: metrics.Float(5 / speed), SamplesPerS: metrics.Float(64 * speed),
+		},
+		Traffic:  metrics.Traffic{BytesSent: 2560},
+		Quality:  metrics.Quality{TrainLoss: metrics.Some(0.5)},
+		PerShard: []metrics.ShardSummary{{Scheme: scheme, DelayedPulls: 4}},
+		PerRole:  map[string]metrics.RoleTimes{metrics.RoleWorker: {"compute": {Avg: metrics.Float(2.2 / speed)}, "blocked": {Avg: metrics.Float(1.6 / speed)}}},
+	}
 	for i, a := range accuracies {
 		row := NoRow()
 		row.At, row.Iteration, row.Samples, row.TestAccuracy, row.TestLoss = float64(i+1)/speed, float64(i+1), float64(64*(i+1)), a, 1-a

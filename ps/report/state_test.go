@@ -16,7 +16,7 @@ func TestATableHasTheWordForTheEnd(t *testing.T) {
 		"stopped by SIGUSR1; it has trained to the end, but the evaluation is not complete":                                              "stopped by SIGUSR1",
 		"the test loss at the end, 9, is more than 10 times that of a constant prediction, 0.5: the run has diverged or has learnt noth": "the test loss at the end, 9, is more than 10 times that of a constant prediction, 0.5",
 	} {
-		rows := RunsTable([]*Run{{Folder: "a", Summary: &metrics.Summary{Finished: finished}}}).Rows
+		rows := RunsTable([]*Run{{Folder: "a", Summary: &metrics.Summary{Job: metrics.Job{Finished: finished}}}}).Rows
 		if got := rows[0][1].Text; got != want {
 			t.Errorf("%q is %q, want %q", finished, got, want)
 		}

@@ -222,9 +222,22 @@ func (r *allReduce) computed(me int, from, takes int64) int64 {
 func (r *allReduce) result() *Result {
 	c, wall := r.o.Config, time.Duration(r.now)
 	moved := r.moves * r.iter
-	sum := &metrics.Summary{Name: c.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: c.Baseline, CostModel: r.model(), Workers: len(r.workers),
-		Iterations: r.iter, Updates: r.iter, Samples: r.samples, Seed: c.Seed, WallS: metrics.Float(wall.Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(r.samples) / wall.Seconds()),
-		Work: c.WorkText(), Payload: c.Payload.Summary(), BytesSent: moved, BytesReceived: moved}
+	sum := &metrics.Summary{
+		Job: metrics.Job{
+			Name: c.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: c.Baseline,
+			Workers: len(r.workers),
+		},
+		CostModel: r.model(),
+		Extent:    metrics.Extent{Iterations: r.iter, Updates: r.iter, Samples: r.samples},
+		Seed:      c.Seed,
+		Costs: metrics.Costs{
+			WallS: metrics.Float(wall.Seconds()), TrainS: metrics.Float(wall.Seconds()),
+			SamplesPerS: metrics.Float(float64(r.samples) / wall.Seconds()),
+		},
+		Work:    c.WorkText(),
+		Payload: c.Payload.Summary(),
+		Traffic: metrics.Traffic{BytesSent: moved, BytesReceived: moved},
+	}
 	var spans []metrics.Spans
 	for i := range r.workers {
 		w := &r.workers[i]

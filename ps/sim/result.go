@@ -62,10 +62,22 @@ func (s *Simulation) summary() *metrics.Summary {
 	lead := s.servers[0].node.Shard(0)
 	wall := time.Duration(s.ended)
 	sum := &metrics.Summary{
-		Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: baselineOf(s.cfg), BaselineKeys: s.cfg.BaselineKeys, CostModel: s.model(), Servers: len(s.servers), Workers: len(s.workers),
-		Iterations: s.Iterations(), Updates: lead.Version, Samples: lead.Samples, Seed: s.cfg.Seed,
-		WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()), SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
-		Work: s.cfg.WorkText(), Local: s.cfg.Local.Text(), Payload: s.cfg.Payload.Summary(), Changes: s.changes, BytesSent: s.traffic.sent, BytesReceived: s.traffic.received,
+		Job: metrics.Job{
+			Name: s.cfg.Name, Finished: metrics.FinishedOK, Mode: "simulated", Baseline: baselineOf(s.cfg),
+			BaselineKeys: s.cfg.BaselineKeys, Servers: len(s.servers), Workers: len(s.workers),
+		},
+		CostModel: s.model(),
+		Extent:    metrics.Extent{Iterations: s.Iterations(), Updates: lead.Version, Samples: lead.Samples},
+		Seed:      s.cfg.Seed,
+		Costs: metrics.Costs{
+			WallS: metrics.Float(time.Duration(s.now).Seconds()), TrainS: metrics.Float(wall.Seconds()),
+			SamplesPerS: metrics.Float(float64(lead.Samples) / wall.Seconds()),
+		},
+		Work:    s.cfg.WorkText(),
+		Local:   s.cfg.Local.Text(),
+		Payload: s.cfg.Payload.Summary(),
+		Changes: s.changes,
+		Traffic: metrics.Traffic{BytesSent: s.traffic.sent, BytesReceived: s.traffic.received},
 	}
 	if s.counts.lost-s.counts.joined == len(s.workers) {
 		sum.Finished = "all workers were lost"
