@@ -37,7 +37,7 @@ func (w *walker) crossSchemes(t *table) {
 // of N steps. There is no warning if the rule sets the weight.
 func (w *walker) crossWhole(i, k int, e scheme.Entry) {
 	phases, at := w.phasesOf(i)
-	if w.cfg.Local.IsSet() || !e.DeltaWhole || w.cfg.Sync[i].Push != PushDelta || phases[k].Common.Fold == scheme.FoldRank {
+	if w.cfg.Local.IsSet() || e.Weight != scheme.DeltaWhole || w.cfg.Sync[i].Push != PushDelta || phases[k].Common.Fold == scheme.FoldRank {
 		return
 	}
 	if len(phases) > 1 {

@@ -73,7 +73,7 @@ func (w *idler) phase(t *table, e scheme.Entry, ph *Phase) {
 		}
 	}
 	if l := t.byPath["weight"]; ph.Common.Weight > 1 {
-		w.warn(l, "set it to 1 or less, or leave it out for "+shareText(e), "with %s, each push changes the parameters %s times as much as a whole iteration", number(ph.Common.Weight), number(ph.Common.Weight))
+		w.warn(l, "set it to 1 or less, or leave it out for "+e.WeightText(), "with %s, each push changes the parameters %s times as much as a whole iteration", number(ph.Common.Weight), number(ph.Common.Weight))
 	}
 	switch p := ph.Params.(type) {
 	case *scheme.DropParams:
@@ -96,13 +96,6 @@ func (w *idler) phase(t *table, e scheme.Entry, ph *Phase) {
 	if l := t.byPath["until"]; l != nil {
 		w.until(l, ph.Until)
 	}
-}
-
-func shareText(e scheme.Entry) string {
-	if e.Weight != "" {
-		return e.Weight
-	}
-	return "1/N"
 }
 
 // bound looks for a bound on the lead that no worker can reach. w.n.Exchanges is an even share for each worker; a faster worker may do

@@ -116,7 +116,7 @@ func (t *table) setDefault(path, def string) {
 
 // addWhole makes 1 the default of weight where the scheme adds deltas as they are, each as a version.
 func (t *table) addWhole(e scheme.Entry, n *yaml.Node) {
-	if e.DeltaWhole && valueOf(n, "fold") != string(scheme.FoldRank) {
+	if e.Weight == scheme.DeltaWhole && valueOf(n, "fold") != string(scheme.FoldRank) {
 		t.setDefault("weight", "1")
 	}
 }

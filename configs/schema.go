@@ -17,18 +17,15 @@ import (
 
 // form is a JSON Schema of draft 7. The values of its maps are *form, or false for a key that is forbidden.
 type form struct {
-	Draft       string           `json:"$schema,omitempty"`
-	Title       string           `json:"title,omitempty"`
-	Ref         string           `json:"$ref,omitempty"`
-	Type        any              `json:"type,omitempty"` // a word, or a list of them
-	Description string           `json:"description,omitempty"`
-	Default     any              `json:"default,omitempty"`
-	Enum        []string         `json:"enum,omitempty"`
-	Pattern     string           `json:"pattern,omitempty"`
-	Min         *float64         `json:"minimum,omitempty"`
-	Max         *float64         `json:"maximum,omitempty"`
-	Above       *float64         `json:"exclusiveMinimum,omitempty"`
-	Below       *float64         `json:"exclusiveMaximum,omitempty"`
+	Draft       string   `json:"$schema,omitempty"`
+	Title       string   `json:"title,omitempty"`
+	Ref         string   `json:"$ref,omitempty"`
+	Type        any      `json:"type,omitempty"` // a word, or a list of them
+	Description string   `json:"description,omitempty"`
+	Default     any      `json:"default,omitempty"`
+	Enum        []string `json:"enum,omitempty"`
+	Pattern     string   `json:"pattern,omitempty"`
+	limits
 	Items       *form            `json:"items,omitempty"`
 	ItemsMin    int              `json:"minItems,omitempty"`
 	ItemsMax    int              `json:"maxItems,omitempty"`
@@ -45,6 +42,14 @@ type form struct {
 	Then        *form            `json:"then,omitempty"`
 	Else        *form            `json:"else,omitempty"`
 	Definitions map[string]*form `json:"definitions,omitempty"`
+}
+
+// limits are those of a number; nil: none.
+type limits struct {
+	Min   *float64 `json:"minimum,omitempty"`
+	Max   *float64 `json:"maximum,omitempty"`
+	Above *float64 `json:"exclusiveMinimum,omitempty"`
+	Below *float64 `json:"exclusiveMaximum,omitempty"`
 }
 
 const (
@@ -235,7 +240,7 @@ func (l *leaf) form() *form {
 	case *byteSize:
 		s.Type, s.Pattern = "string", sizeForm.String()
 	case *workerIndex:
-		s.Any = []*form{{Type: "integer", Min: new(float64)}, {Enum: []string{"*"}}}
+		s.Any = []*form{{Type: "integer", limits: limits{Min: new(float64)}}, {Enum: []string{"*"}}}
 	case *Until:
 		iterations, epochs := &form{}, &form{}
 		iterations.number("integer", &leaf{spec: &iterationsSpec})

@@ -244,16 +244,17 @@ func (t *transport) Tick() {
 
 // Post adds f to the next batch of the goroutine that drives this rank.
 func (t *transport) Post(f func()) {
-	t.mu.Lock()
-	t.posts = append(t.posts, f)
-	t.posted.Store(true)
-	t.mu.Unlock()
+	p := &t.posts
+	p.mu.Lock()
+	p.list = append(p.list, f)
+	p.some.Store(true)
+	p.mu.Unlock()
 	C.fp_wake()
 }
 
 // progress handles one batch. With wait it returns after a nonempty batch or a Post.
 func (t *transport) progress(wait bool) error {
-	if t.posted.Load() {
+	if t.posts.some.Load() {
 		t.runPosts()
 		wait = false
 	}
@@ -275,16 +276,17 @@ func (t *transport) progress(wait bool) error {
 }
 
 func (t *transport) runPosts() {
-	t.mu.Lock()
-	posts := t.posts
-	t.posts = t.sparePosts
-	t.posted.Store(false)
-	t.mu.Unlock()
-	for _, f := range posts {
+	p := &t.posts
+	p.mu.Lock()
+	list := p.list
+	p.list = p.spare
+	p.some.Store(false)
+	p.mu.Unlock()
+	for _, f := range list {
 		f()
 	}
-	clear(posts)
-	t.sparePosts = posts[:0]
+	clear(list)
+	p.spare = list[:0]
 }
 
 // runReady runs the handlers of the ready slots. Operations that handlers complete wait for the next batch, so that

@@ -59,10 +59,15 @@ type transport struct {
 	finished   atomic.Bool // MPI_Finalize has begun
 	stuck      atomic.Bool // MPI_Finalize hangs
 
-	mu         sync.Mutex
-	posted     atomic.Bool // posts is not empty
-	posts      []func()
-	sparePosts []func() // empty; swapped with posts; belongs to the driver
+	posts posts
+}
+
+// posts are functions that other goroutines give to the driver.
+type posts struct {
+	mu    sync.Mutex
+	some  atomic.Bool // list is not empty
+	list  []func()
+	spare []func() // empty; swapped with list; belongs to the driver
 }
 
 var started bool // MPI can be initialised once per process

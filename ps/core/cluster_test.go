@@ -16,28 +16,62 @@ import (
 // Buffers hold, instead of floats, the list of pushes that they contain, so that "exactly once" and "a version in
 // flight is immutable" are compared, not believed.
 type cluster struct {
-	plan         *shard.Plan
-	workers      []*Worker
-	servers      []*Server
-	pending      []pending
-	pick         func(n int) int // index into the candidates
-	trace        func(node string, in Input, out []Effect)
-	deliverTwice func() bool // deliver this push header twice
-	iters        []int64     // per worker: how many iterations it computed
-	computed     [][]int64   // per worker: which iterations
-	done         map[Node]bool
+	plan     *shard.Plan
+	workers  []*Worker
+	servers  []*Server
+	pending  []pending
+	trace    func(node string, in Input, out []Effect)
+	iters    []int64   // per worker: how many iterations it computed
+	computed [][]int64 // per worker: which iterations
+	done     map[Node]bool
+	dead     []*Worker // died: replies to them go nowhere
+	releases int
+	messages int
+	norms    int
+	last     *cluster // the last one that resumed from this one; see playParts
+	problem  error    // the first violation found while an event happened
 
+	habits
+	conditions
+	lines
+	stores
+	ownCopies
+}
+
+// habits are how the nodes of a cluster are made.
+type habits struct {
 	order     send.Entry
 	options   send.Options
 	scheduler *Scheduler // nil unless the workers work in rounds
-	releases  int
+	schemeOf  func(rule int) string
+	copyOf    func(rule int) Copy
+	drops     []bool      // by rule: a push may be dropped
+	near      *nearDriver // nil: no pair shares memory
+	work      *workDriver // nil: all workers compute all of their own iterations
+	due       func(shard int32, iter int64) bool
+	turns     func(shard int32, iter int64) int64 // exchanges of a shard before an iteration; nil: workers start without any
+	early     *earlyDriver                        // nil: an iteration starts when the last exchange is over
+	together  bool                                // all workers pause at the same iteration
+}
 
-	schemeOf      func(rule int) string
-	overtake      bool // control messages of a pair may overtake each other
-	messages      int
-	norms         int
-	inbox         map[string][]int64    // by line: the iterations of pieces that were sent and have no receive yet
-	posted        map[string][]pending  // by line: receives that were posted and have no piece yet
+// conditions are what a cluster does to its nodes.
+type conditions struct {
+	pick         func(n int) int // index into the candidates
+	deliverTwice func() bool     // deliver this push header twice
+	overtake     bool            // control messages of a pair may overtake each other
+	stalled      func(Node) bool // nothing happens to this node now, unless nothing else can happen; nil: none is stalled
+	slowDisk     bool            // the disk finishes when the workers are done
+	blocked      func() int64    // what a worker says that it waited before an iteration; nil: nothing
+}
+
+// lines carry pieces.
+type lines struct {
+	inbox  map[string][]int64   // by line: the iterations of pieces that were sent and have no receive yet
+	posted map[string][]pending // by line: receives that were posted and have no piece yet
+}
+
+// stores are what the servers have in place of floats.
+type stores struct {
 	slots         map[[3]int32]*slotOf  // server, shard, slot
 	sums          map[[2]int32]string   // per shard and accumulator, of which 0 are the pending sums: pushes folded and not committed
 	bufs          map[[2]int32]string   // shard, buffer: pushes in that version
@@ -47,28 +81,16 @@ type cluster struct {
 	replyContents map[[2]int32][]string // shard, worker: content of each reply
 	snaps         map[int32][]int64
 	lead          map[int32]map[int64]int64 // per shard and iteration: largest c - v of a reply
-	dead          []*Worker                 // died: replies to them go nowhere
+}
 
-	copyOf          func(rule int) Copy
+// ownCopies are what the workers have in place of floats.
+type ownCopies struct {
 	arena           map[[2]int32]string               // worker, piece: pushes in its copy
 	beside          map[[2]int32]string               // worker, shard: pushes in the version beside it
 	kept            map[[3]int32]string               // worker, shard, slot: the push kept there
 	piecewise       map[[2]int32]*piecewiseReply      // worker, shard: the reply in flight
 	publishedPieces map[string][]string               // published pieces sent and not received, by line: content
 	reads           func(w *Worker, iter int64) error // may be nil; checks the arena when an iteration starts
-
-	near     *nearDriver // nil: no pair shares memory
-	work     *workDriver // nil: all workers compute all of their own iterations
-	due      func(shard int32, iter int64) bool
-	turns    func(shard int32, iter int64) int64 // exchanges of a shard before an iteration; nil: workers start without any
-	early    *earlyDriver                        // nil: an iteration starts when the last exchange is over
-	drops    []bool                              // by rule: a push may be dropped
-	stalled  func(Node) bool                     // nothing happens to this node now, unless nothing else can happen; nil: none is stalled
-	slowDisk bool                                // the disk finishes when the workers are done
-	together bool                                // all workers pause at the same iteration
-	blocked  func() int64                        // what a worker says that it waited before an iteration; nil: nothing
-	last     *cluster                            // the last one that resumed from this one; see playParts
-	problem  error                               // the first violation found while an event happened
 }
 
 type slotOf struct {
@@ -105,10 +127,18 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 // newOrderedCluster is newCluster with a send policy.
 func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64, order string, options send.Options) *cluster {
 	c := &cluster{
-		plan: plan, done: map[Node]bool{}, pick: func(int) int { return 0 }, deliverTwice: func() bool { return false }, iters: make([]int64, workers), computed: make([][]int64, workers),
-		inbox: map[string][]int64{}, posted: map[string][]pending{}, slots: map[[3]int32]*slotOf{}, sums: map[[2]int32]string{}, bufs: map[[2]int32]string{}, inFlight: map[[2]int32]int{},
-		replied: map[string]int{}, versions: map[int32][]string{}, replyContents: map[[2]int32][]string{}, snaps: map[int32][]int64{}, lead: map[int32]map[int64]int64{},
-		arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{}, piecewise: map[[2]int32]*piecewiseReply{}, publishedPieces: map[string][]string{},
+		plan: plan, done: map[Node]bool{}, iters: make([]int64, workers), computed: make([][]int64, workers),
+		conditions: conditions{pick: func(int) int { return 0 }, deliverTwice: func() bool { return false }},
+		lines:      lines{inbox: map[string][]int64{}, posted: map[string][]pending{}},
+		stores: stores{
+			slots: map[[3]int32]*slotOf{}, sums: map[[2]int32]string{}, bufs: map[[2]int32]string{}, inFlight: map[[2]int32]int{},
+			replied: map[string]int{}, versions: map[int32][]string{}, replyContents: map[[2]int32][]string{},
+			snaps: map[int32][]int64{}, lead: map[int32]map[int64]int64{},
+		},
+		ownCopies: ownCopies{
+			arena: map[[2]int32]string{}, beside: map[[2]int32]string{}, kept: map[[3]int32]string{},
+			piecewise: map[[2]int32]*piecewiseReply{}, publishedPieces: map[string][]string{},
+		},
 	}
 	c.order, _ = send.All.Lookup(order)
 	c.options = options

@@ -242,7 +242,7 @@ func shareText(ph *configs.Phase, workers int) string {
 		return ""
 	case weight > 0:
 		return fmt.Sprintf(", at %s of a whole step", decimal(weight*float64(ph.Several(workers))))
-	case e.Weight != "" && !e.DeltaWhole: // DeltaWhole fills in the weight of deltas
+	case e.Weight != "" && e.Weight != scheme.DeltaWhole: // DeltaWhole fills in the weight of deltas
 		return ", at the share of a step that fluentps explain " + e.Name + " gives"
 	}
 	return fmt.Sprintf(", at 1/%d of a whole step", workers)

@@ -34,14 +34,13 @@ var essp = Entry{
 	Fold:     FoldArrival,
 	Push:     "delta",
 	// As for ssp.
-	Weight:     "1",
-	DeltaWhole: true,
-	Copies:     func(Params) Copies { return Published },
-	Params:     func() Params { return &ESSPParams{Staleness: 3} },
-	Bound:      "staleness",
-	LeadMax:    func(p Params) (int64, bool) { return p.(*ESSPParams).Staleness, true },
-	Whole:      func(Common, Params) bool { return false },
-	New:        newESSP,
+	Weight:  DeltaWhole,
+	Copies:  func(Params) Copies { return Published },
+	Params:  func() Params { return &ESSPParams{Staleness: 3} },
+	Bound:   "staleness",
+	LeadMax: func(p Params) (int64, bool) { return p.(*ESSPParams).Staleness, true },
+	Whole:   func(Common, Params) bool { return false },
+	New:     newESSP,
 }
 
 func newESSP(env Env, common Common, params Params) (Scheme, error) {

@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -70,10 +69,10 @@ func (e Entry) commonDocs() []ParamDoc {
 		return docs
 	}
 	weight := ParamDoc{
-		Key: "weight", Default: cmp.Or(e.Weight, "1/N"), Allowed: "number > 0",
+		Key: "weight", Default: e.WeightText(), Allowed: "number > 0",
 		Doc: "share of one push in an iteration where each push is a commit; scales the learning rate",
 	}
-	if e.DeltaWhole {
+	if e.Weight == DeltaWhole {
 		weight.Doc += "; with 1 an iteration of N workers moves the parameters N times as far as one worker's step: divide lr by N"
 	}
 	return append(docs, weight)

@@ -12,6 +12,7 @@
 package scheme
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"time"
@@ -219,19 +220,17 @@ type Entry struct {
 	NeedsNorms func(Params) bool // Pushed must carry norms; nil: never
 	// The rule holds only where an update is the push times the learning rate: no momentum, no decay.
 	OwnUpdate  bool
-	NeverWaits func(Params) bool               // no pull waits for the progress of other workers; nil: one may
-	Alone      func(Params) bool               // the other shards of the run must never wait either; nil: they may
-	Behind     bool                            // v is the number of iterations closed, and workers may be behind it
-	DropsStale bool                            // a push computed on too old a version is dropped (Stale); its worker skips nothing
-	Agrees     func(Params) bool               // the shards of a rule agree on the contributors to an iteration; nil: never
-	Fold       FoldOrder                       // the default
-	Work       string                          // the policy of the work axis that it needs and that sets it; empty: any, and rules choose it
-	Push       string                          // required content of its pushes: gradient or delta; empty: either
-	Copies     func(Params) Copies             // nil: Pulled
-	Means      func(p Params, workers int) int // accumulators beside the pending sums; nil: none
-	Weight     string                          // the default of weight, as text; empty: 1/N; NoWeight: a rule may not set it
-	// A push that is both a delta and a version is added whole: the default of weight is 1 there.
-	DeltaWhole bool
+	NeverWaits func(Params) bool                  // no pull waits for the progress of other workers; nil: one may
+	Alone      func(Params) bool                  // the other shards of the run must never wait either; nil: they may
+	Behind     bool                               // v is the number of iterations closed, and workers may be behind it
+	DropsStale bool                               // a push computed on too old a version is dropped (Stale); its worker skips nothing
+	Agrees     func(Params) bool                  // the shards of a rule agree on the contributors to an iteration; nil: never
+	Fold       FoldOrder                          // the default
+	Work       string                             // the policy of the work axis that it needs and that sets it; empty: any, and rules choose it
+	Push       string                             // required content of its pushes: gradient or delta; empty: either
+	Copies     func(Params) Copies                // nil: Pulled
+	Means      func(p Params, workers int) int    // accumulators beside the pending sums; nil: none
+	Weight     string                             // the default of weight, as text; empty: 1/N; or DeltaWhole, or NoWeight
 	Params     func() Params                      // defaults filled
 	LeadMax    func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one
 	Bound      string                             // the key that bounds the lead, named in advice; empty: none does
@@ -239,8 +238,20 @@ type Entry struct {
 	New        func(Env, Common, Params) (Scheme, error)
 }
 
-// NoWeight is the Weight of an Entry whose versions are always whole steps, so that a rule may not set weight.
-const NoWeight = "none"
+const (
+	// NoWeight is the Weight of an Entry whose versions are always whole steps, so that a rule may not set weight.
+	NoWeight = "none"
+	// DeltaWhole is the Weight of an Entry under which a push that is both a delta and a version is added whole.
+	DeltaWhole = "1/N; 1 with push: delta"
+)
+
+// WeightText is the default of weight, as text.
+func (e Entry) WeightText() string {
+	if e.Weight == DeltaWhole && e.Push == "delta" {
+		return "1"
+	}
+	return cmp.Or(e.Weight, "1/N")
+}
 
 // WantsNorms says whether the driver must compute the norms of each push.
 func (e Entry) WantsNorms(p Params) bool { return e.NeedsNorms != nil && e.NeedsNorms(p) }

@@ -36,14 +36,13 @@ var ssp = Entry{
 	Scope:    PerShard,
 	Fold:     FoldArrival,
 	// Bösen's Inc adds a client's update unscaled [C].
-	Weight:     "1/N; 1 with push: delta",
-	DeltaWhole: true,
-	Params:     func() Params { return &SSPParams{Staleness: 3, Release: ReleaseSoft} },
-	Copies:     copiesOfSSP,
-	Bound:      "staleness",
-	LeadMax:    func(p Params) (int64, bool) { return p.(*SSPParams).Staleness, true },
-	Whole:      func(c Common, _ Params) bool { return c.Fold == FoldRank },
-	New:        newSSP,
+	Weight:  DeltaWhole,
+	Params:  func() Params { return &SSPParams{Staleness: 3, Release: ReleaseSoft} },
+	Copies:  copiesOfSSP,
+	Bound:   "staleness",
+	LeadMax: func(p Params) (int64, bool) { return p.(*SSPParams).Staleness, true },
+	Whole:   func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	New:     newSSP,
 }
 
 func copiesOfSSP(p Params) Copies {

@@ -35,12 +35,20 @@ type cluster struct {
 	cut      int // checkpoints asked for so far; all files of one must belong to it
 	version0 int // checkpoints asked for before this start
 
-	draft       *folder
-	named       map[string]folder // by name
-	memory      start             // replicas of this start
-	old         *start            // replicas of an earlier start, from which the run has resumed; nil: none
-	told        []map[int64]int   // by host: how often it was told of a version
-	stopsAt     int               // steps after which the run is stopped; -1: the budget ends it
+	draft  *folder
+	named  map[string]folder // by name
+	memory start             // replicas of this start
+	old    *start            // replicas of an earlier start, from which the run has resumed; nil: none
+	told   []map[int64]int   // by host: how often it was told of a version
+	ends
+	badDisk   float64 // share of files that cannot be written
+	badMemory float64
+	problems  []string
+}
+
+// ends are how far a run is, and how it ends.
+type ends struct {
+	stopsAt     int // steps after which the run is stopped; -1: the budget ends it
 	spent       bool
 	ending      bool // training was told to end
 	short       bool // training was ended at once
@@ -51,9 +59,6 @@ type cluster struct {
 	open        int  // files that are being written
 	saved       int64
 	settled     bool
-	badDisk     float64 // share of files that cannot be written
-	badMemory   float64
-	problems    []string
 }
 
 // part is a file of a checkpoint, and the rank that writes it.
