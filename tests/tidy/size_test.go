@@ -84,9 +84,51 @@ var rooms = []string{"ps/allreduce", "ps/build", "ps/coordinate", "ps/evaluate",
 	"ps/serve", "ps/sim", "ps/sim/calibrate", "ps/sim/check", "ps/sim/real", "ps/snapshot", "ps/station", "ps/train"}
 
 const (
-	roomFilesMax  = 20
-	roomFieldsMax = 25
+	roomFilesMax = 20
+	fieldsMax    = 25
 )
+
+// structSizes counts the fields of each struct that has a name, in tests, too. An embedded struct is one field, for it has a name of its own.
+var structSizes = rule{
+	name: "struct-sizes",
+	check: func(tr *tree) (problems []string) {
+		for _, f := range tr.files {
+			if f.ast == nil {
+				continue
+			}
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				spec, ok := n.(*ast.TypeSpec)
+				if !ok {
+					return true
+				}
+				if st, ok := spec.Type.(*ast.StructType); ok {
+					if n := ownFieldsOf(st); n > fieldsMax {
+						problems = append(problems, fmt.Sprintf("%s:%d: struct %s has %d fields of its own, at most %d: name what belongs together",
+							f.name, tr.line(st.Pos()), spec.Name.Name, n, fieldsMax))
+					}
+				}
+				return true
+			})
+		}
+		return problems
+	},
+	bad: fstest.MapFS{
+		"a/a.go": {Data: []byte("package a\ntype a struct {\n\tb\n\t" + strings.Repeat("x, ", 24) + "y int\n}\ntype b struct {\n\ta, b int\n}\n" +
+			"type c struct {\n\tb\n\t" + strings.Repeat("x, ", 23) + "y int\n}\n")},
+		"a/a_test.go": {Data: []byte("package a\nfunc f() {\n\ttype d struct {\n\t\t" + strings.Repeat("x, ", 25) + "y int\n\t}\n}\n")},
+	},
+	want: []string{
+		"a/a.go:2: struct a has 26 fields of its own, at most 25: name what belongs together",
+		"a/a_test.go:3: struct d has 26 fields of its own, at most 25: name what belongs together",
+	},
+}
+
+func ownFieldsOf(st *ast.StructType) (n int) {
+	for _, field := range st.Fields.List {
+		n += max(1, len(field.Names))
+	}
+	return n
+}
 
 // roomSizes counts the files of a room, and the fields of its structs, including those of embedded structs of any of our packages.
 var roomSizes = rule{
@@ -113,8 +155,8 @@ var roomSizes = rule{
 		}
 		for _, name := range slices.Sorted(maps.Keys(structs)) {
 			st := structs[name]
-			if n := fieldsOf(st, structs, in); n > roomFieldsMax && slices.Contains(rooms, in[st].dir) {
-				problems = append(problems, fmt.Sprintf("%s:%d: struct %s has %d fields, at most %d: name what belongs together", in[st].name, tr.line(st.Pos()), path.Base(name), n, roomFieldsMax))
+			if n := fieldsOf(st, structs, in); n > fieldsMax && slices.Contains(rooms, in[st].dir) {
+				problems = append(problems, fmt.Sprintf("%s:%d: struct %s has %d fields, at most %d: name what belongs together", in[st].name, tr.line(st.Pos()), path.Base(name), n, fieldsMax))
 			}
 		}
 		return problems
