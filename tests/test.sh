@@ -64,7 +64,7 @@ stage_lint() { # what a reader of the code should never have to notice
 	tests/with-cuda.sh go tool staticcheck $others
 	tests/with-mpich.sh go vet -tags "$tags mpich" ./comm/mpi/... ./tests/cli
 	tests/with-cuda.sh go tool deadcode -tags "$tags cuda" ./... >"$KEPT/dead"
-	if grep -vE '^([a-z/]*test|comm/faulty)/|^(fluentps|ps/scheme/own)\.go' "$KEPT/dead"; then
+	if grep -vE '^([a-z/]*test|comm/faulty)/|^(fluentps|ps/(scheme|workload)/own)\.go' "$KEPT/dead"; then
 		echo "no program needs these: remove them, or move them beside the tests that do" >&2
 		return 1
 	fi

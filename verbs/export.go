@@ -91,6 +91,11 @@ func checkOut(out string, force bool) error {
 	if _, err := params.FormOf(out); err != nil {
 		return usagef("export: OUT %v", err)
 	}
+	return checkNew("export: OUT", out, force)
+}
+
+// checkNew refuses a file that cannot be written, or that is there already. what names it in errors.
+func checkNew(what, out string, force bool) error {
 	info, err := os.Lstat(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -99,15 +104,15 @@ func checkOut(out string, force bool) error {
 			err = fmt.Errorf("%s is not a folder", filepath.Dir(out))
 		}
 		if err != nil {
-			return usagef("export: OUT: %v; make the folder, or name another file", err)
+			return usagef("%s: %v; make the folder, or name another file", what, err)
 		}
 		return nil
 	case err != nil:
-		return usagef("export: OUT: %v; name another file", err)
+		return usagef("%s: %v; name another file", what, err)
 	case !info.Mode().IsRegular():
-		return usagef("export: OUT %s exists and is not a regular file; name another file", out)
+		return usagef("%s %s exists and is not a regular file; name another file", what, out)
 	case !force:
-		return usagef("export: OUT %s exists already; name another file, or replace this one with --force", out)
+		return usagef("%s %s exists already; name another file, or replace this one with --force", what, out)
 	}
 	return nil
 }

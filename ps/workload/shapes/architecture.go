@@ -97,16 +97,6 @@ func (a *Architecture) add(l Layer) {
 // Params lists all parameters, layer by layer. This order is the model order.
 func (a *Architecture) Params() []Param { return a.params }
 
-// Statistics are the names of the parameters that are averaged, not trained.
-func (a *Architecture) Statistics() (names []string) {
-	for _, p := range a.params {
-		if p.Stat {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
 // evalBytes is about the most memory that a model takes for the batches of an evaluation.
 const evalBytes = 64 << 20
 
