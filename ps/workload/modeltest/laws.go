@@ -53,7 +53,7 @@ func order(s *subject) error {
 	next := 0
 	loss, _, err := s.model.Forward(b, func(l int) {
 		if l != next {
-			broken = append(broken, fmt.Errorf("Forward calls wait(%d), want wait(%d): once for each of %d layers, first layer first", l, next, s.layers))
+			broken = append(broken, fmt.Errorf("its Forward calls wait(%d), want wait(%d): once for each of %d layers, first layer first", l, next, s.layers))
 		}
 		next = l + 1
 		s.restore(values, l)
@@ -62,7 +62,7 @@ func order(s *subject) error {
 		return err
 	}
 	if next != s.layers {
-		return fmt.Errorf("Forward has called wait for %d of %d layers", next, s.layers)
+		return fmt.Errorf("its Forward has called wait for %d of %d layers", next, s.layers)
 	}
 	if loss != wantLoss {
 		return fmt.Errorf("the loss is %g, and %g where all parameters are there from the start: Forward reads parameters of a layer before it has called wait", loss, wantLoss)
@@ -71,7 +71,7 @@ func order(s *subject) error {
 	next = s.layers - 1
 	err = s.model.Backward(func(l int) {
 		if l != next {
-			broken = append(broken, fmt.Errorf("Backward calls ready(%d), want ready(%d): once for each of %d layers, last layer first", l, next, s.layers))
+			broken = append(broken, fmt.Errorf("its Backward calls ready(%d), want ready(%d): once for each of %d layers, last layer first", l, next, s.layers))
 			return
 		}
 		next = l - 1
@@ -82,7 +82,7 @@ func order(s *subject) error {
 		return err
 	}
 	if next != -1 {
-		return fmt.Errorf("Backward has not called ready for layers 0 to %d", next)
+		return fmt.Errorf("its Backward has not called ready for layers 0 to %d", next)
 	}
 	if k, i, same := alike(s.grads, want); !same {
 		return fmt.Errorf("gradient %d of %s changes if parameters of a layer do after its ready: Backward still reads them", i, s.params[k].Name)
@@ -334,10 +334,10 @@ func evaluation(s *subject) error {
 		}
 		if s.hasStatistics() {
 			if math.IsNaN(loss) || correct < 0 || correct > Rows {
-				return fmt.Errorf("Eval finds the loss %g with %d hits of %d", loss, correct, Rows)
+				return fmt.Errorf("its Eval finds the loss %g with %d hits of %d", loss, correct, Rows)
 			}
 		} else if !(math.Abs(loss-want) <= 1e-4*(1+math.Abs(want))) || correct != hits {
-			return fmt.Errorf("Eval finds the loss %g with %d hits, Forward %g with %d", loss, correct, want, hits)
+			return fmt.Errorf("its Eval finds the loss %g with %d hits, Forward %g with %d", loss, correct, want, hits)
 		}
 	}
 	return nil
