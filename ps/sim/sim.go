@@ -82,8 +82,8 @@ type Result struct {
 	Trace    uint64         // hash of every input and effect of every node with its time
 	Delayed  int64          // delayed pulls, over all shards
 	Leads    []metrics.Hist // per shard: c - v of its replies
-	Lags     []metrics.Hist // per shard: c - clock of the copy with which a worker starts iteration c
-	Ages     []metrics.Hist // per shard: v - clock of that copy: the clocks that a pull at that moment would have gained
+	Lags     []metrics.Hist // per shard: c - clock of the copy with which a worker starts iteration c; by check.Run only
+	Ages     []metrics.Hist // per shard: v - clock of that copy, which a pull would have gained then; by check.Run only
 	Stale    []metrics.Hist // per shard: version at commit minus version at pull
 	Lost     int            // deaths of workers
 	Joined   int            // workers that rejoined
