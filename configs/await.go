@@ -71,7 +71,8 @@ func awaitForm() *form {
 	words, factor, rounds := &form{Enum: stragglerSpec.words()}, &form{}, &form{}
 	factor.number("number", &leaf{spec: &factorSpec})
 	rounds.number("integer", &leaf{spec: &roundsSpec})
-	return &form{Type: "object", Properties: map[string]any{"straggler": words, "factor": factor, "rounds": rounds}, Required: []string{"straggler"}, Further: false}
+	return &form{Type: "object", Properties: map[string]any{"straggler": words, "factor": factor, "rounds": rounds},
+		Required: []string{"straggler"}, Further: false}
 }
 
 // Awaits says whether the schemes of the rule wait for stragglers.
@@ -114,7 +115,8 @@ func (c *Config) CheckAwaits(workers int) error {
 	if len(c.Awaits()) == 0 || workers >= scheme.AwaitWorkersMin {
 		return nil
 	}
-	return fmt.Errorf("sync: until: {straggler: %s} compares a worker with the median of all workers, which needs at least %d of them, and the run has %d; take more workers, or let the scheme end at an iteration or an epoch",
+	return fmt.Errorf("sync: until: {straggler: %s} compares a worker with the median of all workers, which needs at "+
+		"least %d of them, and the run has %d; take more workers, or let the scheme end at an iteration or an epoch",
 		c.Awaits()[0].Straggler, scheme.AwaitWorkersMin, workers)
 }
 
@@ -128,7 +130,8 @@ func (w *walker) crossAwaits() {
 			if first == nil {
 				first = r
 			} else if !slices.EqualFunc(first.Phases(), r.Phases(), func(a, b Phase) bool { return a.Until == b.Until }) {
-				w.fatal(at.node, at.path, "give the schemes of both rules the same until, one by one", "waits for other stragglers than match %q, but the lead shard looks for stragglers once for the run", first.Match)
+				w.fatal(at.node, at.path, "give the schemes of both rules the same until, one by one",
+					"waits for other stragglers than match %q, but the lead shard looks for stragglers once for the run", first.Match)
 			}
 		}
 	}
@@ -141,10 +144,13 @@ func (w *walker) crossAwaits() {
 		for _, ph := range phases {
 			switch e, _ := scheme.All.Lookup(ph.Scheme); {
 			case e.Behind:
-				w.fatal(at.node, at.path, "take a scheme without drops, or let the schemes of match "+formatString(first.Match)+" end at an iteration or an epoch",
-					"%s lets workers skip iterations, but a change that waits for a straggler is announced with the pushes of one iteration, which each worker must compute", e.Name)
+				w.fatal(at.node, at.path, "take a scheme without drops, or let the schemes of match "+formatString(first.Match)+
+					" end at an iteration or an epoch",
+					"%s lets workers skip iterations, but a change that waits for a straggler is announced with the pushes of one "+
+						"iteration, which each worker must compute", e.Name)
 			case e.CopiesOf(ph.Params) != scheme.Pulled:
-				w.fatal(at.node, at.path, w.pulling(i)+" or another scheme, or let the schemes of match "+formatString(first.Match)+" end at an iteration or an epoch",
+				w.fatal(at.node, at.path, w.pulling(i)+" or another scheme, or let the schemes of match "+
+					formatString(first.Match)+" end at an iteration or an epoch",
 					"%s lets workers start iterations without a reply, but a reply announces a change that waits for a straggler", e.Name)
 			}
 		}
@@ -162,6 +168,8 @@ func (w *walker) crossSkips(first *Rule) {
 		return
 	}
 	_, at := w.phasesOf(slices.IndexFunc(w.cfg.Sync, func(r Rule) bool { return r.Awaits() }))
-	w.fatal(at.node, at.path, "set work.policy: fixed, or let schemes with a bound on the lead wait for stragglers, such as ssp in the place of asp",
-		"workers that are behind skip iterations when match %q changes, but work.policy %s deals batches by the times of all iterations", first.Match, w.cfg.Work.Policy)
+	w.fatal(at.node, at.path, "set work.policy: fixed, or let schemes with a bound on the lead wait for stragglers, "+
+		"such as ssp in the place of asp",
+		"workers that are behind skip iterations when match %q changes, but work.policy %s deals batches by the times of "+
+			"all iterations", first.Match, w.cfg.Work.Policy)
 }

@@ -104,17 +104,24 @@ func (c *Config) undealt(computing, rows int) (path string, err error) {
 	n, per := c.Batch(computing), c.Work.BatchMax-c.epochRow()
 	switch {
 	case n < computing:
-		return "train.batch_global", fmt.Errorf("is %d, but there are %d workers and each needs at least 1 sample; set it to %d or more, or start fewer ranks", n, computing, computing)
+		return "train.batch_global", fmt.Errorf("is %d, but there are %d workers and each needs at least 1 sample; set "+
+			"it to %d or more, or start fewer ranks", n, computing, computing)
 	case len(c.Work.Shares) > 0 && len(c.Work.Shares) != computing:
-		return "work.shares", fmt.Errorf("has %d values, but %d workers compute; give one value per worker, or leave it out", len(c.Work.Shares), computing)
+		return "work.shares",
+			fmt.Errorf("has %d values, but %d workers compute; give one value per worker, or leave it out", len(c.Work.Shares), computing)
 	case c.Work.Policy == work.Partial && c.Work.Required > computing:
-		return "work.required", fmt.Errorf("is %d, but there are %d partitions, one for each worker; set it to %d or less, or to 0 for all", c.Work.Required, computing, computing)
+		return "work.required", fmt.Errorf("is %d, but there are %d partitions, one for each worker; set it to %d or "+
+			"less, or to 0 for all", c.Work.Required, computing, computing)
 	case c.Work.Policy == work.Partial && c.Work.Load > computing:
-		return "work.load", fmt.Errorf("is %d, but there are %d workers, and each computes a partition once; set it to %d or less", c.Work.Load, computing, computing)
+		return "work.load", fmt.Errorf("is %d, but there are %d workers, and each computes a partition once; set it to "+
+			"%d or less", c.Work.Load, computing, computing)
 	case c.DealsBatches() && c.Work.BatchMax > 0 && per*computing < n:
-		return "work.batch_max", fmt.Errorf("is %d, but %d workers share %d samples an iteration; set it to %d or more", c.Work.BatchMax, computing, n, (n+computing-1)/computing+c.epochRow())
+		return "work.batch_max",
+			fmt.Errorf("is %d, but %d workers share %d samples an iteration; set it to %d or more", c.Work.BatchMax, computing,
+				n, (n+computing-1)/computing+c.epochRow())
 	case c.DealsBatches() && rows < computing:
-		return "work.policy", fmt.Errorf("%s deals %d rows to %d workers, and each needs at least 1; take more rows, or start fewer ranks", c.Work.Policy, rows, computing)
+		return "work.policy", fmt.Errorf("%s deals %d rows to %d workers, and each needs at least 1; take more rows, or "+
+			"start fewer ranks", c.Work.Policy, rows, computing)
 	}
 	if _, err := c.Code(computing); err != nil {
 		return "work.code.stragglers", fmt.Errorf("is %d: %w", c.Work.Code.Stragglers, err)
@@ -122,7 +129,9 @@ func (c *Config) undealt(computing, rows int) (path string, err error) {
 	if k := &c.Work.Code; c.Coded() && k.Alpha > 0 {
 		for w, batch := range c.Batches(computing) {
 			if code.Private(batch, k.Stragglers, k.Alpha) < 1 {
-				return "work.code.alpha", fmt.Errorf("is %g: of the %d samples of worker %d a share of (%d + 1) / (%d + %g) is private, less than 1 sample; set a smaller alpha or a larger batch, or alpha: 0", k.Alpha, batch, w, k.Stragglers, k.Stragglers, k.Alpha)
+				return "work.code.alpha", fmt.Errorf("is %g: of the %d samples of worker %d a share of (%d + 1) / (%d + %g) is "+
+					"private, less than 1 sample; set a smaller alpha or a larger batch, or alpha: 0", k.Alpha, batch, w,
+					k.Stragglers, k.Stragglers, k.Alpha)
 			}
 		}
 	}
@@ -168,7 +177,8 @@ func (c *Config) Code(workers int) (*code.Code, error) {
 		return nil, nil
 	}
 	k := &c.Work.Code
-	return code.New(code.Spec{Kind: code.Kind(k.Kind), Workers: workers, Stragglers: k.Stragglers, Draws: k.Draws, ConditionMax: k.ConditionMax, Seed: c.Seed})
+	return code.New(code.Spec{Kind: code.Kind(k.Kind), Workers: workers, Stragglers: k.Stragglers, Draws: k.Draws,
+		ConditionMax: k.ConditionMax, Seed: c.Seed})
 }
 
 // WorkText names how batches are dealt; "" if all are equal.
@@ -187,8 +197,9 @@ func (c *Config) WorkEnv(computing, rows int) work.Env {
 	return work.Env{Workers: computing, Batch: c.Batch(computing), Max: c.dealtMax(computing), Rows: rows}
 }
 
-// NewDealer makes the coordinator that deals the batches of so many ranks that compute; nil if they never change. from is what the run resumes from, or nil, and start the iteration
-// at which a policy that cannot resume from it begins. CheckWork has passed.
+// NewDealer makes the coordinator that deals the batches of so many ranks that compute; nil if they never change.
+// from is what the run resumes from, or nil, and start the iteration at which a policy that cannot resume from it
+// begins. CheckWork has passed.
 func (c *Config) NewDealer(computing, rows int, from *work.Saved, start int64) (*work.Coordinator, error) {
 	return work.NewCoordinator(c.Work, c.WorkEnv(computing, rows), from, start)
 }
@@ -228,7 +239,8 @@ func (c *Config) ServerUpdate(computing int) (optim.Update, error) {
 		return inner, err
 	}
 	o := c.Local.Outer
-	outer := optim.Outer{Name: c.ServerRule(), LR: cmp.Or(o.LR, 1), Momentum: o.Momentum, Every: o.Every, Between: o.Between, Inner: inner.Rate}
+	outer := optim.Outer{Name: c.ServerRule(), LR: cmp.Or(o.LR, 1), Momentum: o.Momentum, Every: o.Every,
+		Between: o.Between, Inner: inner.Rate}
 	if outer.Every == 0 {
 		outer.Every = int64(max(1, computing))
 	}
@@ -307,7 +319,8 @@ func (c *Config) trainedRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
 	sh := &p.Shards[piece.Shard]
 	var runs []optim.Run
 	for _, g := range sh.Segs {
-		q := optim.Run{Lo: max(piece.Lo, g.At), Hi: min(piece.Hi, g.At+g.Hi-g.Lo), Decay: c.decay(p.Params[g.Param].Name), L1: c.l1(p.Params[g.Param].Name)}
+		q := optim.Run{Lo: max(piece.Lo, g.At), Hi: min(piece.Hi, g.At+g.Hi-g.Lo), Decay: c.decay(p.Params[g.Param].Name),
+			L1: c.l1(p.Params[g.Param].Name)}
 		if q.Lo < q.Hi {
 			runs = append(runs, q)
 		}

@@ -19,8 +19,9 @@ func TestReplayNamesTheWayOut(t *testing.T) {
 	const row = "10,0,64,10,640,1.000000000,0.100000000\n"
 	folder := t.TempDir()
 	for name, k := range map[string]struct{ text, want string }{
-		"none.csv":  {"", "none.csv: no such file or directory; name the work.csv of a run folder, or leave replay out"},
-		"crlf.csv":  {strings.ReplaceAll(header+row, "\n", "\r\n"), "crlf.csv has lines that end in CR LF, and a run writes LF alone; take the file as the run wrote it"},
+		"none.csv": {"", "none.csv: no such file or directory; name the work.csv of a run folder, or leave replay out"},
+		"crlf.csv": {strings.ReplaceAll(header+row, "\n", "\r\n"),
+			"crlf.csv has lines that end in CR LF, and a run writes LF alone; take the file as the run wrote it"},
 		"other.csv": {"a,b\n", "other.csv: line 1 is not the header of work.csv"},
 		"good.csv":  {header + row, ""},
 	} {
@@ -43,12 +44,15 @@ func TestReplayNamesTheWayOut(t *testing.T) {
 func TestWorkThatDoesNotFitTheWorkers(t *testing.T) {
 	for _, c := range []struct{ work, want string }{
 		{"policy: coded, code: {stragglers: 4}", "work.code.stragglers: is 4: 4 stragglers of 4 workers"},
-		{"policy: coded, code: {stragglers: 1, alpha: 3}", "work.code.alpha: is 3: of the 1 samples of worker 0 a share of (1 + 1) / (1 + 3) is private, less than 1 sample; set a smaller alpha or a larger batch, or alpha: 0"},
+		{"policy: coded, code: {stragglers: 1, alpha: 3}",
+			"work.code.alpha: is 3: of the 1 samples of worker 0 a share of (1 + 1) / (1 + 3) is private, less than 1 " +
+				"sample; set a smaller alpha or a larger batch, or alpha: 0"},
 		{"policy: coded, code: {stragglers: 1}", ""},
 		{"policy: partial, load: 5", "work.load: is 5, but there are 4 workers"},
 		{"policy: partial, load: 2, required: 5", "work.required: is 5, but there are 4 partitions"},
 	} {
-		cfg, o, ds := Parse("work.yaml", []byte("name: work\ndata: {set: generated, rows: 480}\nmodel: {name: softmax}\ntrain: {batch_per_worker: 1, optimizer: {lr: 0.1}, stop: {samples: 480}}\nwork: {"+c.work+"}\n"), Options{})
+		cfg, o, ds := Parse("work.yaml", []byte("name: work\ndata: {set: generated, rows: 480}\nmodel: {name: "+
+			"softmax}\ntrain: {batch_per_worker: 1, optimizer: {lr: 0.1}, stop: {samples: 480}}\nwork: {"+c.work+"}\n"), Options{})
 		if ds.Failed() {
 			t.Fatal(ds)
 		}

@@ -18,13 +18,16 @@ func TestChangedNamesWhatARunDoesNotJustGoOnWith(t *testing.T) {
 	if old["sync[1].scheme"] != "bsp" || old["train.stop.epochs"] != "1" || old["faults"] != "[]" {
 		t.Fatalf("values %v", old)
 	}
-	for _, path := range []string{"train.optimizer.weight_decay", "payload.push", "shards.max_bytes", "faults"} { // a program of before did not have them
+	// a program of before did not have them
+	for _, path := range []string{"train.optimizer.weight_decay", "payload.push", "shards.max_bytes", "faults"} {
 		delete(old, path)
 	}
 	for _, c := range []struct{ set, want []string }{
 		{nil, nil},
-		{[]string{"train.stop={epochs: 9, time: 1h}", "checkpoint.keep=1", "metrics.interval=1s", "device.threads=2", "evaluate.where=online", "stall.warn=0s", "model.init=a.npz"}, nil},
-		{[]string{"seed=3", "train.optimizer={name: momentum, lr: 0.1, momentum: 0.8}"}, []string{"seed", "train.optimizer.momentum", "train.optimizer.name"}},
+		{[]string{"train.stop={epochs: 9, time: 1h}", "checkpoint.keep=1", "metrics.interval=1s", "device.threads=2",
+			"evaluate.where=online", "stall.warn=0s", "model.init=a.npz"}, nil},
+		{[]string{"seed=3", "train.optimizer={name: momentum, lr: 0.1, momentum: 0.8}"},
+			[]string{"seed", "train.optimizer.momentum", "train.optimizer.name"}},
 		{[]string{"sync=[{match: '*', scheme: ssp}]"}, []string{"sync[0].match", "sync[0].scheme", "sync[1].match", "sync[1].scheme"}},
 		{[]string{"faults=[{worker: 1, slow: {factor: 2}}]"}, []string{"faults[0].slow.factor", "faults[0].worker"}},
 	} {

@@ -50,9 +50,10 @@ func Defaults() Config {
 		Baseline:          BaselineNone,
 		BaselineKeys:      shard.KeysTensor,
 		BaselineAlgorithm: "auto",
-		Cluster:           Cluster{Servers: 1, Placement: "spread", Hierarchy: HierarchyNone, SharedMemory: SharedAuto, Bind: BindAuto, MemoryMax: 8 << 30},
-		Data:              workload.DataDefaults(),
-		Model:             workload.ModelDefaults(),
+		Cluster: Cluster{Servers: 1, Placement: "spread", Hierarchy: HierarchyNone, SharedMemory: SharedAuto,
+			Bind: BindAuto, MemoryMax: 8 << 30},
+		Data:  workload.DataDefaults(),
+		Model: workload.ModelDefaults(),
 		Train: Train{
 			Optimizer: Optimizer{Spec: optim.Defaults(), NoDecay: []string{"*.bias", "bn*"}},
 			Schedule:  optim.ScheduleDefaults(),

@@ -71,14 +71,18 @@ func TestValues(t *testing.T) {
 		Shards:   shard.Spec{Slice: "layer", MaxBytes: 1500000},
 		Sync: []Rule{
 			{Match: "fc?.bias", Push: "gradient", Update: "optimizer",
-				Phase: Phase{Scheme: "bsp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.25}, Params: &scheme.BSPParams{Strict: false, Release: scheme.ReleaseBlock}}},
+				Phase: Phase{Scheme: "bsp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.25},
+					Params: &scheme.BSPParams{Strict: false, Release: scheme.ReleaseBlock}}},
 			{Match: "fc1.*", Push: "gradient", Update: "optimizer",
-				Phase: Phase{Scheme: "ssp", Common: scheme.Common{Fold: scheme.FoldRank}, Params: &scheme.SSPParams{Staleness: 0, Release: scheme.ReleaseSoft}}},
+				Phase: Phase{Scheme: "ssp", Common: scheme.Common{Fold: scheme.FoldRank},
+					Params: &scheme.SSPParams{Staleness: 0, Release: scheme.ReleaseSoft}}},
 			{Match: "*", Push: "gradient", Update: "optimizer",
 				Phase: Phase{Scheme: "asp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.125}, Params: &scheme.ASPParams{}}},
 		},
-		Send:    send.Spec{Order: "credit", Credit: 6_000_000, Tune: send.Tune{Points: 8, Steps: 50, Min: 1_000_000, Max: 32_000_000}, Overlap: false},
-		Payload: Payload{Push: "threshold", Pull: "bfloat16", Params: payload.Params{Ratio: 0.125, Threshold: 0.5}}, Work: work.Spec{Policy: "fixed"}, Local: local.Spec{Policy: "none", Steps: 1, HostSteps: 1, Period: local.Period{Name: "constant"}},
+		Send: send.Spec{Order: "credit", Credit: 6_000_000,
+			Tune: send.Tune{Points: 8, Steps: 50, Min: 1_000_000, Max: 32_000_000}, Overlap: false},
+		Payload: Payload{Push: "threshold", Pull: "bfloat16", Params: payload.Params{Ratio: 0.125, Threshold: 0.5}},
+		Work:    work.Spec{Policy: "fixed"}, Local: local.Spec{Policy: "none", Steps: 1, HostSteps: 1, Period: local.Period{Name: "constant"}},
 		Faults: []Fault{
 			{Worker: -1, Slow: straggler.Spec{Kind: "constant", Sleep: 2 * time.Millisecond}},
 			{Worker: 3, Slow: straggler.Spec{Kind: "two_state", Factor: 5, Enter: 0.5, Leave: 1, From: 100, Until: 200}},
@@ -88,7 +92,8 @@ func TestValues(t *testing.T) {
 		Checkpoint: Checkpoint{Keep: 5, Best: BestNone},
 		Metrics:    metrics.Spec{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
 		Simulate: Simulate{
-			Workers: 10000, RanksPerHost: 8, Compute: workload.Cost{Fixed: 250 * time.Microsecond, PerSample: time.Microsecond}, PerWorker: []float64{1, 0.25},
+			Workers: 10000, RanksPerHost: 8,
+			Compute: workload.Cost{Fixed: 250 * time.Microsecond, PerSample: time.Microsecond}, PerWorker: []float64{1, 0.25},
 			Network:  Network{Bandwidth: 12_500_000_000, Memory: 40_000_000_000},
 			FoldRate: 0, CommitRate: 512 << 20, PushNorm: 0.1, Gradients: true,
 		},
@@ -145,8 +150,10 @@ func TestSet(t *testing.T) {
 		{[]string{"model.layers[0]=null"}, func(c *Config) bool { return slices.Equal(c.Model.Layers, []int{8}) }},
 		{[]string{"name=7"}, func(c *Config) bool { return c.Name == "7" }},
 		{[]string{`name="quoted"`}, func(c *Config) bool { return c.Name == "quoted" }},
-		{[]string{"train.batch_per_worker=null", "train.batch_global=64"}, func(c *Config) bool { return c.Train.BatchGlobal == 64 && c.Train.BatchPerWorker == 0 }},
-		{[]string{"train.optimizer={name: sgd, lr: 2}"}, func(c *Config) bool { return c.Train.Optimizer.Name == "sgd" && c.Train.Optimizer.LR == 2 }},
+		{[]string{"train.batch_per_worker=null", "train.batch_global=64"},
+			func(c *Config) bool { return c.Train.BatchGlobal == 64 && c.Train.BatchPerWorker == 0 }},
+		{[]string{"train.optimizer={name: sgd, lr: 2}"},
+			func(c *Config) bool { return c.Train.Optimizer.Name == "sgd" && c.Train.Optimizer.LR == 2 }},
 		{[]string{"data.set=idx", "data.path=/a=b # c"}, func(c *Config) bool { return c.Data.Path == "/a=b # c" }},
 		{[]string{"shards.max_bytes=64KiB"}, func(c *Config) bool { return c.Shards.MaxBytes == 65536 }},
 		{[]string{"evaluate.every_samples=640"}, func(c *Config) bool { return c.Evaluate.EverySamples == 640 && c.Evaluate.EveryEpochs == 0 }},
@@ -163,7 +170,9 @@ func TestSet(t *testing.T) {
 
 // TestEnvList shows that indices are segments of their own.
 func TestEnvList(t *testing.T) {
-	c, o := accept(t, base, Options{Env: []string{"FLUENTPS_SYNC__1__STALENESS=9", "FLUENTPS_NAME=2024", "FLUENTPS_LOG=debug", "FLUENTPS_TEST_DATA=/x", "FLUENTPS_KERNELS_ISA=avx2"}})
+	c, o := accept(t, base,
+		Options{Env: []string{"FLUENTPS_SYNC__1__STALENESS=9", "FLUENTPS_NAME=2024", "FLUENTPS_LOG=debug",
+			"FLUENTPS_TEST_DATA=/x", "FLUENTPS_KERNELS_ISA=avx2"}})
 	if got := c.Sync[1].Params.(*scheme.SSPParams).Staleness; got != 9 || c.Name != "2024" {
 		t.Errorf("staleness is %d and name %s, want 9 and 2024", got, c.Name)
 	}
@@ -209,7 +218,9 @@ func TestOverridesSaveFile(t *testing.T) {
 }
 
 func TestResolvedOrigins(t *testing.T) {
-	c, o := accept(t, base, Options{Env: []string{"FLUENTPS_SEED=3"}, Set: []string{"sync[1].staleness=null", "sync[1].scheme=asp", "faults[0]={worker: 1, slow: {factor: 2}}"}})
+	c, o := accept(t, base,
+		Options{Env: []string{"FLUENTPS_SEED=3"},
+			Set: []string{"sync[1].staleness=null", "sync[1].scheme=asp", "faults[0]={worker: 1, slow: {factor: 2}}"}})
 	var out bytes.Buffer
 	if err := c.Resolved(&out, o); err != nil {
 		t.Fatal(err)
@@ -234,7 +245,8 @@ func TestHash(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	_, _, ds := Parse("x.yaml", []byte(strings.Replace(base, "seed", "sed", 1)+"  - {match: fc1.bias, scheme: bspp}\nsend: {order: fifi}\n"), Options{})
+	_, _, ds := Parse("x.yaml", []byte(strings.Replace(base, "seed", "sed", 1)+"  - {match: fc1.bias, scheme: "+
+		"bspp}\nsend: {order: fifi}\n"), Options{})
 	var got struct {
 		Errors, Warnings []struct {
 			File, Path, Message, Hint, Severity, Source string
@@ -339,7 +351,8 @@ func TestRuleKeysAreThoseOfTheTables(t *testing.T) {
 // TestLimitsOfOthers holds numbers in tags to those that the code goes by.
 func TestLimitsOfOthers(t *testing.T) {
 	top := bind("", topKeys, &Config{})
-	for path, want := range map[string]span{"shards.max_bytes": from(shard.ElemBytes, comm.MessageMax), "train.optimizer.epsilon": from(optim.EpsilonMin, 1e30)} {
+	for path, want := range map[string]span{"shards.max_bytes": from(shard.ElemBytes, comm.MessageMax),
+		"train.optimizer.epsilon": from(optim.EpsilonMin, 1e30)} {
 		if got := top.byPath[path].span; got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}
@@ -399,7 +412,8 @@ func TestCovers(t *testing.T) {
 
 // A size with a fraction is whole if it is so on paper, whatever binary fractions make of it.
 func TestSizesWithAFraction(t *testing.T) {
-	for text, want := range map[string]int64{"2.07GB": 2_070_000_000, "0.1KB": 100, "1.1MB": 1_100_000, "4.35GB": 4_350_000_000, "1.5KiB": 1536, "0.000000001GB": 1} {
+	for text, want := range map[string]int64{"2.07GB": 2_070_000_000, "0.1KB": 100, "1.1MB": 1_100_000,
+		"4.35GB": 4_350_000_000, "1.5KiB": 1536, "0.000000001GB": 1} {
 		if got, err := parseSize(text); err != nil || got != want {
 			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
 		}
@@ -414,7 +428,8 @@ func TestSizesWithAFraction(t *testing.T) {
 // A key that another section has may be meant for one of its own section that begins with the same word.
 func TestKeysOfTheSectionComeFirst(t *testing.T) {
 	_, _, ds := Parse("base.yaml", []byte(base+"\ncheckpoint: {every_epochs: 1}\n"), Options{})
-	if want := "checkpoint.every_epochs: unknown key; did you mean checkpoint.every, checkpoint.every_updates or evaluate.every_epochs?"; !strings.Contains(written(t, ds), want) {
+	if want := "checkpoint.every_epochs: unknown key; did you mean checkpoint.every, checkpoint.every_updates or " +
+		"evaluate.every_epochs?"; !strings.Contains(written(t, ds), want) {
 		t.Errorf("%s, want %s", written(t, ds), want)
 	}
 }

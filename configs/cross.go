@@ -22,7 +22,8 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 	at, classes := t.byPath["train.schedule.at"], t.byPath["data.classes"]
 	if strings.HasSuffix(w.cfg.Model.Name, "logistic") && w.cfg.Data.Set == "generated" && !classes.bad && w.cfg.Data.Classes != 2 {
-		w.fatal(w.nodeOf(t, classes, root), classes.path, "set 2, or model.name: softmax", "model %s needs 2 classes, not %d", w.cfg.Model.Name, w.cfg.Data.Classes)
+		w.fatal(w.nodeOf(t, classes, root), classes.path, "set 2, or model.name: softmax",
+			"model %s needs 2 classes, not %d", w.cfg.Model.Name, w.cfg.Data.Classes)
 	}
 	w.crossImages(t)
 	w.crossRatings(t)
@@ -36,10 +37,13 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 			"%s is not longer than stall.warn (%s)", formatDuration(s.Abort), formatDuration(s.Warn))
 	}
 	if peer, limit := t.byPath["stall.peer"], w.cfg.Stall.Peer; !peer.bad && limit > 0 && limit < PeerMin {
-		w.fatal(w.nodeOf(t, peer, root), peer.path, "set 1m, or 0s for never", "%s is shorter than the time between two heartbeats; the least is %s", formatDuration(limit), formatDuration(PeerMin))
+		w.fatal(w.nodeOf(t, peer, root), peer.path, "set 1m, or 0s for never",
+			"%s is shorter than the time between two heartbeats; the least is %s", formatDuration(limit), formatDuration(PeerMin))
 	}
-	if lo, hi, tune := t.byPath["send.tune.min"], t.byPath["send.tune.max"], w.cfg.Send.Tune; !lo.bad && !hi.bad && tune.Max > 0 && tune.Min > tune.Max {
-		w.fatal(w.nodeOf(t, lo, root), lo.path, "swap them: the search goes from min to max", "%s is above send.tune.max (%s)", FormatSize(tune.Min), FormatSize(tune.Max))
+	if lo, hi, tune := t.byPath["send.tune.min"], t.byPath["send.tune.max"], w.cfg.Send.Tune; !lo.bad && !hi.bad &&
+		tune.Max > 0 && tune.Min > tune.Max {
+		w.fatal(w.nodeOf(t, lo, root), lo.path, "swap them: the search goes from min to max",
+			"%s is above send.tune.max (%s)", FormatSize(tune.Min), FormatSize(tune.Max))
 	}
 	if sync := t.byPath["sync"]; !sync.bad || len(w.rows) > 0 {
 		w.crossSync(sync, root)
@@ -75,14 +79,16 @@ func (w *walker) crossAugment(t *table) {
 	crop, flip, set, name := t.byPath["data.augment.crop"], t.byPath["data.augment.flip"], t.byPath["data.set"], t.byPath["model.name"]
 	image, augment := workload.ImageOf(w.cfg.Data.Set), w.cfg.Data.Augment
 	if limit := min(image.Height, image.Width) - 1; !crop.bad && !set.bad && limit >= 0 && augment.Crop > limit {
-		w.fatal(crop.node, crop.path, fmt.Sprintf("set 0 to %d", limit), "%d leaves nothing of some images of %s, which have %d x %d pixels", augment.Crop, w.cfg.Data.Set, image.Height, image.Width)
+		w.fatal(crop.node, crop.path, fmt.Sprintf("set 0 to %d", limit),
+			"%d leaves nothing of some images of %s, which have %d x %d pixels", augment.Crop, w.cfg.Data.Set, image.Height, image.Width)
 	}
 	at := crop
 	if augment.Crop == 0 {
 		at = flip
 	}
 	if !crop.bad && !flip.bad && !name.bad && augment != (workload.Augment{}) && workload.TakesSparse(w.cfg.Model.Name) {
-		w.fatal(at.node, at.path, "remove augment, or set model.name: logistic", "changes the pixels of images, but %s takes the entries of sparse rows", w.cfg.Model.Name)
+		w.fatal(at.node, at.path, "remove augment, or set model.name: logistic",
+			"changes the pixels of images, but %s takes the entries of sparse rows", w.cfg.Model.Name)
 	}
 }
 
@@ -156,20 +162,25 @@ func (w *walker) crossStop(t *table, root *yaml.Node) {
 		}
 	}
 	if !any {
-		w.fatal(w.sectionOf(t, t.byPath["train.stop.epochs"], root), "train.stop", "set at least one of "+strings.Join(names, ", "), "is missing: the run would never end")
+		w.fatal(w.sectionOf(t, t.byPath["train.stop.epochs"], root), "train.stop", "set at least one of "+
+			strings.Join(names, ", "), "is missing: the run would never end")
 	}
-	target, where, every, samples := t.byPath["train.stop.target"], t.byPath["evaluate.where"], t.byPath["evaluate.every_epochs"], t.byPath["evaluate.every_samples"]
+	target, where, every, samples := t.byPath["train.stop.target"], t.byPath["evaluate.where"],
+		t.byPath["evaluate.every_epochs"], t.byPath["evaluate.every_samples"]
 	if e := w.cfg.Evaluate; !every.bad && !samples.bad && e.EveryEpochs > 0 && e.EverySamples > 0 {
-		w.fatal(samples.key, samples.path, "keep one of the two, or set the other to 0", "is set as well as every_epochs (%s)", w.where(every.key))
+		w.fatal(samples.key, samples.path, "keep one of the two, or set the other to 0",
+			"is set as well as every_epochs (%s)", w.where(every.key))
 	}
 	if target.key == nil || target.bad {
 		return
 	}
 	if !where.bad && w.cfg.Evaluate.Where != "online" {
-		w.fatal(target.key, target.path, "set evaluate.where: online", "needs evaluations during training, but evaluate.where is %s", w.cfg.Evaluate.Where)
+		w.fatal(target.key, target.path, "set evaluate.where: online",
+			"needs evaluations during training, but evaluate.where is %s", w.cfg.Evaluate.Where)
 	}
 	if !every.bad && !samples.bad && w.cfg.Evaluate.EveryEpochs == 0 && w.cfg.Evaluate.EverySamples == 0 {
-		w.fatal(target.key, target.path, "set evaluate.every_epochs or every_samples above 0", "needs evaluations during training, but evaluate.every_epochs is 0: only at the end")
+		w.fatal(target.key, target.path, "set evaluate.every_epochs or every_samples above 0",
+			"needs evaluations during training, but evaluate.every_epochs is 0: only at the end")
 	}
 }
 
@@ -221,7 +232,8 @@ func (w *walker) crossServers(l *leaf) bool {
 		case most < 1: // which is told already
 			return false
 		case m >= most && w.cfg.Cluster.Placement != "mixed":
-			w.fatal(l.node, l.path, fmt.Sprintf("name servers from 0 to %d, or raise cluster.servers", most-1), "there is no server %d: cluster.servers is %d", m, most)
+			w.fatal(l.node, l.path, fmt.Sprintf("name servers from 0 to %d, or raise cluster.servers", most-1),
+				"there is no server %d: cluster.servers is %d", m, most)
 			return false
 		case slices.Contains(list[:i], m):
 			w.fatal(l.node, l.path, "name each server once", "server %d is listed twice", m)
@@ -267,7 +279,8 @@ func (w *walker) crossRotations() {
 		}
 		if other := w.cfg.Sync[k]; r.Common != other.Common || !reflect.DeepEqual(r.Params, other.Params) {
 			l := w.rows[i].byPath["scheme"]
-			w.fatal(l.node, l.path, "give both rules the same keys", "%s has other keys than in sync[%d], but a server has one rotation for all its %s shards", r.Scheme, k, r.Scheme)
+			w.fatal(l.node, l.path, "give both rules the same keys",
+				"%s has other keys than in sync[%d], but a server has one rotation for all its %s shards", r.Scheme, k, r.Scheme)
 		}
 	}
 }

@@ -14,7 +14,8 @@ func (w *walker) crossBaseline(t *table) {
 		return
 	}
 	if at := t.byPath["cluster.hierarchy"]; !at.bad && w.cfg.Cluster.Hierarchy != HierarchyNone {
-		w.fatal(at.node, at.path, "set cluster.hierarchy: none, or baseline: none", "%s has no hierarchy: each rank exchanges its own gradients", w.cfg.Baseline)
+		w.fatal(at.node, at.path, "set cluster.hierarchy: none, or baseline: none",
+			"%s has no hierarchy: each rank exchanges its own gradients", w.cfg.Baseline)
 	}
 	if p := w.cfg.Payload; p.Lossy() {
 		w.fatal(t.byPath["baseline"].key, "baseline", "compare without: --set 'payload={push: float32, pull: float32}'",
@@ -24,7 +25,8 @@ func (w *walker) crossBaseline(t *table) {
 	bsp, _ := scheme.All.Lookup("bsp")
 	for i := range w.cfg.Sync {
 		r := &w.cfg.Sync[i]
-		if r.Scheme != bsp.Name || len(r.Then) > 0 || r.Push != PushGradient && !w.cfg.Local.IsSet() || r.Common.Fold != bsp.Fold || !reflect.DeepEqual(r.Params, bsp.Params()) {
+		if r.Scheme != bsp.Name || len(r.Then) > 0 || r.Push != PushGradient && !w.cfg.Local.IsSet() ||
+			r.Common.Fold != bsp.Fold || !reflect.DeepEqual(r.Params, bsp.Params()) {
 			w.fatal(t.byPath["baseline"].key, "baseline", `compare with bsp: --set 'sync=[{match: "*", scheme: bsp}]'`,
 				"%s is bulk synchronous, like bsp with its defaults, but %s is different", w.cfg.Baseline, w.rows[i].prefix)
 			return

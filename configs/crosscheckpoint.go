@@ -38,7 +38,8 @@ func (w *walker) crossCheckpoint(t *table) {
 	}
 	if replica := t.byPath["checkpoint.replica"]; !w.cfg.Checkpoint.Periodic() {
 		if !replica.bad && w.cfg.Checkpoint.Replica > 0 {
-			w.fatal(replica.key, replica.path, "set checkpoint.every too, or leave replica out", "there is nothing to replicate: the run writes no checkpoint before training ends")
+			w.fatal(replica.key, replica.path, "set checkpoint.every too, or leave replica out",
+				"there is nothing to replicate: the run writes no checkpoint before training ends")
 		}
 		return
 	}
@@ -51,7 +52,8 @@ func (w *walker) crossCheckpoint(t *table) {
 	case c.Every > 0 && c.EveryUpdates > 0:
 		w.fatal(updates.key, updates.path, "keep one of the two", "is set as well as every (%s)", w.where(every.key))
 	case c.Keep == 0:
-		w.fatal(at.key, at.path, "set checkpoint.keep: 1 or more, or leave it out", "asks for checkpoints, but checkpoint.keep is 0: none is written")
+		w.fatal(at.key, at.path, "set checkpoint.keep: 1 or more, or leave it out",
+			"asks for checkpoints, but checkpoint.keep is 0: none is written")
 	case w.cfg.Baseline == BaselineAllreduce:
 		w.fatal(at.key, at.path, "leave it out with this baseline", "allreduce has no servers to write checkpoints")
 	}
@@ -59,16 +61,19 @@ func (w *walker) crossCheckpoint(t *table) {
 
 // crossBest refuses checkpoint.best if the run writes one checkpoint only, or does not evaluate during training.
 func (w *walker) crossBest(t *table) {
-	best, where, every, updates := t.byPath["checkpoint.best"], t.byPath["evaluate.where"], t.byPath["checkpoint.every"], t.byPath["checkpoint.every_updates"]
+	best, where, every, updates := t.byPath["checkpoint.best"], t.byPath["evaluate.where"], t.byPath["checkpoint.every"],
+		t.byPath["checkpoint.every_updates"]
 	c := &w.cfg.Checkpoint
 	if best.bad || where.bad || every.bad || updates.bad || c.Best == BestNone {
 		return
 	}
 	switch {
 	case !c.Periodic():
-		w.fatal(best.key, best.path, "set checkpoint.every, such as 10m, or leave best out", "chooses the best of several checkpoints, but the run writes only one, at the end")
+		w.fatal(best.key, best.path, "set checkpoint.every, such as 10m, or leave best out",
+			"chooses the best of several checkpoints, but the run writes only one, at the end")
 	case w.cfg.Evaluate.Where != "online":
-		w.fatal(best.key, best.path, "set evaluate.where: online", "needs evaluations during training, but evaluate.where is %s", w.cfg.Evaluate.Where)
+		w.fatal(best.key, best.path, "set evaluate.where: online",
+			"needs evaluations during training, but evaluate.where is %s", w.cfg.Evaluate.Where)
 	case c.Best == BestAccuracy && workload.TakesRatings(w.cfg.Model.Name):
 		w.fatal(best.key, best.path, "set it to loss", "needs classes, but model %s predicts ratings", w.cfg.Model.Name)
 	}

@@ -6,5 +6,6 @@ func (w *walker) crossDevice(t *table) {
 	if math.bad || gemm.bad || w.cfg.Device.Math != "tf32" || w.cfg.Device.Gemm != "own" {
 		return
 	}
-	w.fatal(math.node, math.path, "set device.gemm: auto or cublas, or device.math: float32", "only cuBLAS has tf32; with device.gemm own, our kernels multiply in float32")
+	w.fatal(math.node, math.path, "set device.gemm: auto or cublas, or device.math: float32",
+		"only cuBLAS has tf32; with device.gemm own, our kernels multiply in float32")
 }

@@ -24,11 +24,13 @@ func (w *walker) generatedImages(t *table) {
 	}
 	switch {
 	case len(w.cfg.Data.Image) != 3:
-		w.fatal(image.node, image.path, "write three numbers, such as [3, 32, 32]", "an image has channels, height and width, not %d numbers", len(w.cfg.Data.Image))
+		w.fatal(image.node, image.path, "write three numbers, such as [3, 32, 32]",
+			"an image has channels, height and width, not %d numbers", len(w.cfg.Data.Image))
 	case values > imagePixelsMax:
 		w.fatal(image.node, image.path, "make it smaller", "an image has at most %d values", imagePixelsMax)
 	case features.key != nil && !features.bad && w.cfg.Data.Features != values:
-		w.fatal(features.node, features.path, fmt.Sprintf("remove it, or set %d", values), "%d differs from the %d values of an image of data.image", w.cfg.Data.Features, values)
+		w.fatal(features.node, features.path, fmt.Sprintf("remove it, or set %d", values),
+			"%d differs from the %d values of an image of data.image", w.cfg.Data.Features, values)
 	default:
 		t.setDefault("data.features", strconv.Itoa(values))
 		return

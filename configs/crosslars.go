@@ -17,6 +17,7 @@ func (w *walker) crossLARS(t *table) {
 	}
 	if r := w.deltaRule(t); r != nil && !w.cfg.Local.IsSet() { // crossLocal refuses it there
 		w.fatal(name.node, name.path, "set another optimizer, or a scheme that pushes gradients in that rule",
-			"lars takes the norms of whole layers on the servers, but under match %q (%s) each worker takes the step itself and pushes deltas", r.Match, r.Scheme)
+			"lars takes the norms of whole layers on the servers, but under match %q (%s) each worker takes the step itself "+
+				"and pushes deltas", r.Match, r.Scheme)
 	}
 }

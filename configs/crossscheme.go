@@ -23,7 +23,8 @@ func (w *walker) crossSchemes(t *table) {
 				w.fatal(at.node, at.path, "set train.optimizer.weight_decay: 0, or "+w.delta(i),
 					"%s bounds what each push changes, but weight_decay (%s) changes the parameters too", e.Name, format(&o.WeightDecay))
 			case !l1.bad && o.L1 > 0:
-				w.fatal(at.node, at.path, "set train.optimizer.l1: 0", "%s bounds what each push changes, but l1 (%s) changes the parameters too", e.Name, format(&o.L1))
+				w.fatal(at.node, at.path, "set train.optimizer.l1: 0",
+					"%s bounds what each push changes, but l1 (%s) changes the parameters too", e.Name, format(&o.L1))
 			}
 			if e.Alone != nil && e.Alone(ph.Params) {
 				w.crossAlone(i, k, e)
@@ -33,8 +34,8 @@ func (w *walker) crossSchemes(t *table) {
 	}
 }
 
-// crossWhole warns if the k-th scheme of rule i adds deltas with weight 1 by default: a user who thinks of gradients does not expect the sum
-// of N steps. There is no warning if the rule sets the weight.
+// crossWhole warns if the k-th scheme of rule i adds deltas with weight 1 by default: a user who thinks of gradients
+// does not expect the sum of N steps. There is no warning if the rule sets the weight.
 func (w *walker) crossWhole(i, k int, e scheme.Entry) {
 	phases, at := w.phasesOf(i)
 	if w.cfg.Local.IsSet() || e.Weight != scheme.DeltaWhole || w.cfg.Sync[i].Push != PushDelta || phases[k].Common.Fold == scheme.FoldRank {
@@ -49,8 +50,10 @@ func (w *walker) crossWhole(i, k int, e scheme.Entry) {
 	} else if w.rows[i].byPath["weight"].key != nil {
 		return
 	}
-	w.report(Warning, at.node, at.path, "divide train.optimizer.lr by the number of workers and write weight: 1, or write another weight, such as 1/N as a number",
-		"%s adds the deltas of N workers with weight 1 (as Bösen does), so an iteration moves the parameters N times as far as the step of one worker", e.Name)
+	w.report(Warning, at.node, at.path, "divide train.optimizer.lr by the number of workers and write weight: 1, or "+
+		"write another weight, such as 1/N as a number",
+		"%s adds the deltas of N workers with weight 1 (as Bösen does), so an iteration moves the parameters N times as "+
+			"far as the step of one worker", e.Name)
 }
 
 // crossAlone looks for a rule under which a worker may wait for slower ones. The k-th scheme of rule i would deadlock with such a rule. A

@@ -10,7 +10,8 @@ func (w *walker) crossL1(t *table) {
 	}
 	if r := w.deltaRule(t); r != nil {
 		w.fatal(l1.node, l1.path, "remove it, or use a scheme that pushes gradients in that rule",
-			"l1 makes parameters exactly 0 in the step of a server, but under match %q (%s) each worker takes the step itself and pushes deltas", r.Match, r.Scheme)
+			"l1 makes parameters exactly 0 in the step of a server, but under match %q (%s) each worker takes the step "+
+				"itself and pushes deltas", r.Match, r.Scheme)
 	}
 }
 
@@ -18,6 +19,7 @@ func (w *walker) crossL1(t *table) {
 func (w *walker) crossNonzeros(t *table, root *yaml.Node) {
 	nonzeros, features := t.byPath["data.nonzeros"], t.byPath["data.features"]
 	if d := w.cfg.Data; d.Set == "generated_sparse" && !nonzeros.bad && !features.bad && d.Nonzeros > d.Features {
-		w.fatal(w.nodeOf(t, nonzeros, root), nonzeros.path, "raise data.features, or lower nonzeros", "%d is more than the %d features of a row", d.Nonzeros, d.Features)
+		w.fatal(w.nodeOf(t, nonzeros, root), nonzeros.path, "raise data.features, or lower nonzeros",
+			"%d is more than the %d features of a row", d.Nonzeros, d.Features)
 	}
 }

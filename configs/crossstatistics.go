@@ -25,7 +25,8 @@ func (w *walker) crossStatistics() {
 			if !ok || e.Means == nil || e.Means(ph.Params, 1) == 0 || e.Name == "ringleader" {
 				continue // ringleader commits a mean of the values
 			}
-			w.fatal(at.node, at.path, "set "+w.inScheme(i, k, "versions")+": single, or put rules for the statistics before this one, whose match fits bn*.mean and bn*.variance",
+			w.fatal(at.node, at.path, "set "+w.inScheme(i, k, "versions")+
+				": single, or put rules for the statistics before this one, whose match fits bn*.mean and bn*.variance",
 				"%s keeps means of the pushes of each version, but pushes of the statistics of %s are values, not changes", e.Name, w.cfg.Model.Name)
 		}
 	}

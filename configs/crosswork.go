@@ -28,7 +28,8 @@ func (w *walker) crossWork(t *table) {
 		at, name, who = shares, "work.shares", "fixed"
 	}
 	if p := w.cfg.Data.Partition; w.cfg.batchesDiffer() && !partition.bad && partition.key != nil && p != "disjoint_random" {
-		w.fatal(partition.node, partition.path, "set disjoint_random, or leave it out", "%s deals each rank its part of the rows at random, so they cannot be dealt as %s", name, p)
+		w.fatal(partition.node, partition.path, "set disjoint_random, or leave it out",
+			"%s deals each rank its part of the rows at random, so they cannot be dealt as %s", name, p)
 	}
 	if t.byPath["sync"].bad {
 		return
@@ -44,19 +45,23 @@ func (w *walker) crossWork(t *table) {
 				return
 			case e.Behind && w.cfg.DealsBatches():
 				w.fatal(at.node, at.path, "set work.policy: fixed, or a scheme that waits for every push, such as bsp or ssp",
-					"%s deals the rows of an epoch to all ranks, but sync[%d] (%s) closes iterations without the pushes of slow ones, and these samples would be lost", who, i, e.Name)
+					"%s deals the rows of an epoch to all ranks, but sync[%d] (%s) closes iterations without the pushes of slow "+
+						"ones, and these samples would be lost", who, i, e.Name)
 				return
 			case e.Alone != nil && e.Alone(ph.Params) && w.cfg.DealsBatches():
 				w.fatal(at.node, at.path, "set "+w.inScheme(i, k, "strict")+": false, or work.policy: fixed",
-					"%s makes fast ranks wait for the batches that follow a plan, but sync[%d] (%s with strict: true) may hold back a slow one until the fast ones continue: a deadlock", who, i, e.Name)
+					"%s makes fast ranks wait for the batches that follow a plan, but sync[%d] (%s with strict: true) may hold "+
+						"back a slow one until the fast ones continue: a deadlock", who, i, e.Name)
 				return
 			case e.CopiesOf(ph.Params) != scheme.Pulled:
 				w.fatal(at.node, at.path, w.pulling(i)+", or leave the batches equal and whole",
-					"%s weighs pushes by their samples, which differ, but with sync[%d] (%s) workers add their own pushes to copies of the parameters, all with the same weight", who, i, e.Name)
+					"%s weighs pushes by their samples, which differ, but with sync[%d] (%s) workers add their own pushes to "+
+						"copies of the parameters, all with the same weight", who, i, e.Name)
 				return
 			case e.Name == "ringleader":
 				w.fatal(at.node, at.path, "set "+w.inScheme(i, k, "scheme")+": quorum or softsync, or leave the batches equal and whole",
-					"%s weighs pushes by their samples, which differ, but under sync[%d] (%s) all workers weigh alike, whatever their batches", who, i, e.Name)
+					"%s weighs pushes by their samples, which differ, but under sync[%d] (%s) all workers weigh alike, whatever "+
+						"their batches", who, i, e.Name)
 				return
 			case e.Means != nil && e.Means(ph.Params, 1) > 0:
 				w.fatal(at.node, at.path, "set "+w.inScheme(i, k, "versions")+": single, or leave the batches equal and whole",

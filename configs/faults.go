@@ -89,7 +89,8 @@ func (c *Config) CheckTraces(all Traces, computing int) error {
 		}
 		of := all[f.Slow.Path]
 		if len(of) != computing {
-			return fmt.Errorf("faults[%d].slow.path: %s has the times of %d workers, but %d compute; take %d, or another kind of slowness (simulate --calibrate: --fitted)",
+			return fmt.Errorf("faults[%d].slow.path: %s has the times of %d workers, but %d compute; take %d, or another "+
+				"kind of slowness (simulate --calibrate: --fitted)",
 				i, f.Slow.Path, len(of), computing, len(of))
 		}
 		for w, t := range of {
@@ -188,7 +189,8 @@ func (w *walker) crossSlow(t *table, f *Fault, n *yaml.Node) {
 			w.fatal(w.sectionOf(t, sleep, n), sleep.path, "write sleep: 20ms", "is missing: the mean sleep of kind fluentps")
 		}
 		if every := t.byPath["slow.every"]; !every.bad && f.Worker > 0 && f.Worker%s.Every != 0 {
-			w.fatal(every.orKey(kind), every.path, `write worker: "*", or an index that is a multiple`, "worker %d is not slowed: %d is not a multiple of every, %d", f.Worker, f.Worker, s.Every)
+			w.fatal(every.orKey(kind), every.path, `write worker: "*", or an index that is a multiple`,
+				"worker %d is not slowed: %d is not a multiple of every, %d", f.Worker, f.Worker, s.Every)
 		}
 	case "dbs":
 		w.notAbove(t, "slow.sleep_min", "slow.sleep_max", s.SleepMin > s.SleepMax)
@@ -210,7 +212,8 @@ func (w *walker) notAbove(t *table, low, high string, above bool) {
 		if at.key == nil {
 			at = hi
 		}
-		w.fatal(at.node, at.path, "let it not exceed "+lastName(high), "%s is %s, above %s, %s", lastName(low), format(lo.ptr), lastName(high), format(hi.ptr))
+		w.fatal(at.node, at.path, "let it not exceed "+lastName(high), "%s is %s, above %s, %s", lastName(low),
+			format(lo.ptr), lastName(high), format(hi.ptr))
 	}
 }
 

@@ -31,7 +31,8 @@ import (
 //	form    the form of a text, a key of textForms
 //	items   the fewest items of a list
 //	unit    bytes: a size; worker: the index of a worker, or "*"
-//	when    key=words, with words as in values: the key exists only if that key has one of them. That key comes earlier, in the same or an outer section
+//	when    key=words, with words as in values: the key exists only if that key has one of them. That key comes earlier, in the same or
+//	        an outer section
 //	as      float32: the arithmetic that the number ends in, which must hold it
 //	doc     what the key is for
 //
@@ -47,13 +48,15 @@ type row struct {
 // lists are the words of tables in other packages.
 var lists = map[string]func() []string{
 	"key forms": shard.KeyForms, "placements": shard.Placements, "slices": shard.Slices, "thresholds": payload.Thresholds,
-	"data sets": workload.SetNames, "partitions": workload.PartitionNames, "models": workload.ModelNames, "models with layers": workload.WithLayers,
-	"optimizers": optim.Names, "schedules": optim.ScheduleNames,
+	"data sets": workload.SetNames, "partitions": workload.PartitionNames, "models": workload.ModelNames,
+	"models with layers": workload.WithLayers,
+	"optimizers":         optim.Names, "schedules": optim.ScheduleNames,
 	"orders":   namesIn(&send.All),
 	"payloads": namesIn(&payload.All), "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
 	"schemes": namesIn(&scheme.All),
 	"sinks":   metrics.SinkNames, "stragglers": namesIn(&straggler.All), "works": namesIn(&work.All),
-	"locals": namesIn(&local.All), "locals with a rate": local.OuterRates, "locals with a rule": local.OuterRules, "periods": namesIn(&local.Periods), "works with steps": work.WithSteps,
+	"locals": namesIn(&local.All), "locals with a rate": local.OuterRates, "locals with a rule": local.OuterRules,
+	"periods": namesIn(&local.Periods), "works with steps": work.WithSteps,
 }
 
 // namesIn lists the names of a table when they are asked for: a program outside may have added some.
@@ -110,7 +113,8 @@ func rowsOf(defaults reflect.Value) (rows []row) {
 
 // specOf reads the tags of a field; the default is not in them. earlier are the keys that a when tag may name.
 func specOf(path string, tag reflect.StructTag, earlier []row) spec {
-	s := spec{path: path, span: spanOf(tag), words: wordsOf(tag.Get("values")), text: textForms[tag.Get("form")], single: tag.Get("as") == "float32", doc: tag.Get("doc")}
+	s := spec{path: path, span: spanOf(tag), words: wordsOf(tag.Get("values")), text: textForms[tag.Get("form")],
+		single: tag.Get("as") == "float32", doc: tag.Get("doc")}
 	if tag.Get("values") == "@models" {
 		s.doc += workload.OwnDocs()
 	}

@@ -36,7 +36,8 @@ var (
 	listForm    = regexp.MustCompile(`, or |, | or `)
 	keyForm     = regexp.MustCompile(`^[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*|\[[0-9]+\])*$`)
 	literalForm = regexp.MustCompile(`^[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?[A-Za-zµ]*$|^[0-9]+h[0-9]+m$|^[0-9]+m[0-9]+s$|^true$|^false$|^["{\[]`)
-	verbs       = []string{"set", "write", "add", "use", "choose", "take", "remove", "leave", "raise", "lower", "change", "check", "give", "let", "move"}
+	verbs       = []string{"set", "write", "add", "use", "choose", "take", "remove", "leave", "raise", "lower", "change",
+		"check", "give", "let", "move"}
 )
 
 // follower finds the advice in hints.
@@ -112,7 +113,8 @@ func (in found) usual(f *follower) (all []advice) {
 // of reads the hint of a diagnostic.
 func (f *follower) of(d Diagnostic) (in found) {
 	hint := d.Hint
-	if about := lastName(d.Path) + ": "; strings.HasPrefix(hint, about) && !f.is(d.Path+"."+lastName(d.Path)) && !strings.HasPrefix(hint, "schemes: [") {
+	if about := lastName(d.Path) + ": "; strings.HasPrefix(hint, about) && !f.is(d.Path+"."+lastName(d.Path)) &&
+		!strings.HasPrefix(hint, "schemes: [") {
 		return in // what the key is for
 	}
 	if d.Msg == "is missing" && strings.HasPrefix(hint, "set it: ") {

@@ -170,7 +170,8 @@ func differing(c *Config, origins *Origins) string {
 	values, defaults := Values(c), tableDefaults(c)
 	for path, value := range values {
 		origin := origins.Of(path)
-		if rule := strings.HasPrefix(path, "sync["); origin != "default" || defaults[path] != value && !(rule && origins.Of("sync") == "default") {
+		if rule := strings.HasPrefix(path, "sync["); origin != "default" || defaults[path] != value &&
+			!(rule && origins.Of("sync") == "default") {
 			lines = append(lines, fmt.Sprintf("%-*s# %s\n", originCol, path+": "+value, origin))
 		}
 	}
@@ -239,7 +240,8 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if line := "run " + file; !strings.HasPrefix(string(src), modeline+"# ") || !strings.Contains(string(src), strings.Replace(line, "run ", "configs/", 1)) {
+			if line := "run " + file; !strings.HasPrefix(string(src), modeline+"# ") ||
+				!strings.Contains(string(src), strings.Replace(line, "run ", "configs/", 1)) {
 				t.Errorf("does not open with the modeline of editors and a comment that shows its command line with configs/%s", file)
 			}
 			if want := strings.TrimSuffix(filepath.Base(file), ".yaml"); c.Name != want {

@@ -29,8 +29,9 @@ var synonyms = []synonym{
 	{words: []string{"num_epochs", "max_epochs", "n_epochs"}, paths: []string{"train.stop.epochs"}},
 	{words: []string{"iterations", "max_steps", "max_iterations", "max_iter"}, paths: []string{"train.stop.updates"},
 		hint: "write train.stop.updates: the versions of the lead shard; under bsp, each iteration is a version"},
-	{words: []string{"every_iterations", "every_steps", "eval_every", "eval_interval"}, paths: []string{"evaluate.every_epochs", "evaluate.every_samples", "checkpoint.every_updates"},
-		hint: "write evaluate.every_epochs (0.5: twice an epoch) or evaluate.every_samples; for checkpoints checkpoint.every_updates"},
+	{words: []string{"every_iterations", "every_steps", "eval_every", "eval_interval"},
+		paths: []string{"evaluate.every_epochs", "evaluate.every_samples", "checkpoint.every_updates"},
+		hint:  "write evaluate.every_epochs (0.5: twice an epoch) or evaluate.every_samples; for checkpoints checkpoint.every_updates"},
 	{words: []string{"weightdecay", "wd", "l2"}, paths: []string{"train.optimizer.weight_decay"}},
 	{words: []string{"gpu", "gpus"}, paths: []string{"device.kind"}, hint: "write device: {kind: cuda}"},
 	{words: []string{"dataset", "data_set"}, paths: []string{"data.set"}},
@@ -117,11 +118,14 @@ func asText(n *yaml.Node, tag string) (hint string, ok bool) {
 }
 
 var (
-	timeForm   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
-	clockForm  = regexp.MustCompile(`^(?:([0-9]+)-)?([0-9]+):([0-9]{2})(?::([0-9]{2}))?$`)
-	timeOf     = map[string]time.Duration{"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute, "h": time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour, "w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "msec": time.Millisecond, "usec": time.Microsecond}
-	unitForm   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
-	sizeOf     = map[string]float64{"b": 1, "k": 1e3, "kb": 1e3, "kib": 1 << 10, "m": 1e6, "mb": 1e6, "mib": 1 << 20, "g": 1e9, "gb": 1e9, "gib": 1 << 30, "t": 1e12, "tb": 1e12, "tib": 1 << 40, "p": 1e15, "pb": 1e15, "pib": 1 << 50}
+	timeForm  = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
+	clockForm = regexp.MustCompile(`^(?:([0-9]+)-)?([0-9]+):([0-9]{2})(?::([0-9]{2}))?$`)
+	timeOf    = map[string]time.Duration{"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute,
+		"min": time.Minute, "minute": time.Minute, "h": time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour,
+		"day": 24 * time.Hour, "w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "msec": time.Millisecond, "usec": time.Microsecond}
+	unitForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
+	sizeOf   = map[string]float64{"b": 1, "k": 1e3, "kb": 1e3, "kib": 1 << 10, "m": 1e6, "mb": 1e6, "mib": 1 << 20,
+		"g": 1e9, "gb": 1e9, "gib": 1 << 30, "t": 1e12, "tb": 1e12, "tib": 1 << 40, "p": 1e15, "pb": 1e15, "pib": 1 << 50}
 	sizeOrders = []string{"GiB", "GB", "MiB", "MB", "KiB", "KB", "B"}
 )
 
@@ -187,7 +191,8 @@ func (w *walker) octal(l *leaf, n *yaml.Node) {
 	}
 	var is int64
 	if as, err := strconv.ParseInt(n.Value, 10, 64); n.Decode(&is) == nil && err == nil && is != as {
-		w.report(Warning, n, l.path, fmt.Sprintf("write %d, or %d if you mean that", as, is), "YAML reads a number with a leading 0 as octal: %s is %d", clip(n.Value), is)
+		w.report(Warning, n, l.path, fmt.Sprintf("write %d, or %d if you mean that", as, is),
+			"YAML reads a number with a leading 0 as octal: %s is %d", clip(n.Value), is)
 	}
 }
 

@@ -115,7 +115,8 @@ func (w *idler) batch() {
 		what = fmt.Sprintf("work.policy %s computes each row once an epoch, so an iteration has %d samples", w.c.Work.Policy, rows)
 	}
 	if w.c.Train.BatchGlobal > 0 {
-		w.at("train.batch_global", fmt.Sprintf("set it to %d or less", rows), "%d samples in %s, but the training set has %d rows: %s", w.n.PerStep, of, rows, what)
+		w.at("train.batch_global", fmt.Sprintf("set it to %d or less", rows),
+			"%d samples in %s, but the training set has %d rows: %s", w.n.PerStep, of, rows, what)
 		return
 	}
 	workers, who := max(1, w.f.Computes), ""
@@ -126,8 +127,8 @@ func (w *idler) batch() {
 		"%d samples%s in %s, but the training set has %d rows: %s", w.n.PerStep, who, of, rows, what)
 }
 
-// schedule looks for drops and warm-ups of the learning rate that the run does not reach. Where workers take steps of their own, the schedule
-// counts these.
+// schedule looks for drops and warm-ups of the learning rate that the run does not reach. Where workers take steps of
+// their own, the schedule counts these.
 func (w *idler) schedule() {
 	s, end, noun, run := w.c.Train.Schedule, w.n.Steps, "iterations", w.n.StepsText()
 	if w.c.Local.IsSet() {
@@ -135,27 +136,31 @@ func (w *idler) schedule() {
 	}
 	if s.Name == "step" {
 		if float64(s.Every) >= end {
-			w.at("train.schedule.every", "lower it, or set schedule.name: constant", "%d %s to the first drop, but the run has %s: the rate never drops", s.Every, noun, run)
+			w.at("train.schedule.every", "lower it, or set schedule.name: constant",
+				"%d %s to the first drop, but the run has %s: the rate never drops", s.Every, noun, run)
 		}
 		for i, at := range s.At {
 			if float64(at) >= end {
-				w.at(fmt.Sprintf("train.schedule.at[%d]", i), fmt.Sprintf("set it below %s, or remove it", whole(end)), "the run has %s: the rate never drops at %d", run, at)
+				w.at(fmt.Sprintf("train.schedule.at[%d]", i), fmt.Sprintf("set it below %s, or remove it", whole(end)),
+					"the run has %s: the rate never drops at %d", run, at)
 			}
 		}
 		l := w.leaf("train.schedule.factor")
 		if s.Factor > 1 {
-			w.warn(l, "set it below 1, such as 0.1", "%s makes the learning rate grow at each drop, to %s times lr after two drops", number(s.Factor), number(s.Factor*s.Factor))
+			w.warn(l, "set it below 1, such as 0.1",
+				"%s makes the learning rate grow at each drop, to %s times lr after two drops", number(s.Factor), number(s.Factor*s.Factor))
 		} else if s.Factor == 1 {
 			w.warn(l, "set it below 1, such as 0.1, or schedule.name: constant", "1 does not change the learning rate")
 		}
 	}
 	if float64(s.WarmUp) > end {
-		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", whole(end)), "%d %s of warm-up, but the run has %s: the rate never reaches lr", s.WarmUp, noun, run)
+		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", whole(end)),
+			"%d %s of warm-up, but the run has %s: the rate never reaches lr", s.WarmUp, noun, run)
 	}
 }
 
-// ownSteps looks for rounds, phases and intervals that the run does not reach, and for workers that together pull the servers' parameters past
-// where they are. EASGD's authors let N times pull be 0.9 (recalled).
+// ownSteps looks for rounds, phases and intervals that the run does not reach, and for workers that together pull the
+// servers' parameters past where they are. EASGD's authors let N times pull be 0.9 (recalled).
 func (w *idler) ownSteps() {
 	l, n := &w.c.Local, float64(w.f.Workers)
 	if !l.IsSet() {
@@ -163,19 +168,24 @@ func (w *idler) ownSteps() {
 	}
 	has := func(path string) bool { return w.top.met(w.leaf(path)) }
 	if steps := l.Constant() * w.n.Turns; steps > 1 && float64(steps) > w.n.Steps {
-		w.at("local.steps", fmt.Sprintf("set it to a fraction of %s", whole(w.n.Steps)), "%d steps between two exchanges, but the run has %s: workers exchange what they learn once, at the end", steps, w.n.StepsText())
+		w.at("local.steps", fmt.Sprintf("set it to a fraction of %s", whole(w.n.Steps)),
+			"%d steps between two exchanges, but the run has %s: workers exchange what they learn once, at the end", steps, w.n.StepsText())
 	}
 	if has("local.switch") && float64(l.Switch) >= w.n.Steps {
-		w.at("local.switch", fmt.Sprintf("set it below %s, or local.policy: none", whole(w.n.Steps)), "every step is an exchange up to step %d, but the run has %s", l.Switch, w.n.StepsText())
+		w.at("local.switch", fmt.Sprintf("set it below %s, or local.policy: none", whole(w.n.Steps)),
+			"every step is an exchange up to step %d, but the run has %s", l.Switch, w.n.StepsText())
 	}
 	if has("local.period.interval") && float64(l.Period.Interval) >= w.n.Iterations {
-		w.at("local.period.interval", fmt.Sprintf("set it below %s", whole(w.n.Iterations)), "the period changes after %s, but the run has %s: it never does", times(float64(l.Period.Interval), "exchange"), w.n.Text())
+		w.at("local.period.interval", fmt.Sprintf("set it below %s", whole(w.n.Iterations)),
+			"the period changes after %s, but the run has %s: it never does", times(float64(l.Period.Interval), "exchange"), w.n.Text())
 	}
 	if has("local.period.warm") && float64(l.Period.Warm) >= w.n.Steps {
-		w.at("local.period.warm", fmt.Sprintf("set it below %s, or local.policy: none", whole(w.n.Steps)), "each of the first %s is an exchange, but the run has %s: workers never vote", times(float64(l.Period.Warm), "step"), w.n.StepsText())
+		w.at("local.period.warm", fmt.Sprintf("set it below %s, or local.policy: none", whole(w.n.Steps)),
+			"each of the first %s is an exchange, but the run has %s: workers never vote", times(float64(l.Period.Warm), "step"), w.n.StepsText())
 	}
 	if has("local.pull") && n*l.Pull > 1 {
-		w.at("local.pull", fmt.Sprintf("set it to %s, which is 0.9 / N, or less", number(math.Round(900/n)/1000)), "%s: %s move the servers' parameters %s of the way to their mean, and so past it", number(l.Pull), times(n, "worker"), number(n*l.Pull))
+		w.at("local.pull", fmt.Sprintf("set it to %s, which is 0.9 / N, or less", number(math.Round(900/n)/1000)),
+			"%s: %s move the servers' parameters %s of the way to their mean, and so past it", number(l.Pull), times(n, "worker"), number(n*l.Pull))
 	}
 }
 
@@ -188,7 +198,8 @@ func (w *idler) optimizer() {
 	}
 	for i, glob := range w.c.Train.Optimizer.NoDecay {
 		if !matchesAny(glob, names) {
-			w.at(fmt.Sprintf("%s[%d]", l.path, i), "remove it, or use one of these names: "+namesText(names), "%s fits no parameter of %s", formatString(glob), w.c.Model.Name)
+			w.at(fmt.Sprintf("%s[%d]", l.path, i), "remove it, or use one of these names: "+namesText(names),
+				"%s fits no parameter of %s", formatString(glob), w.c.Model.Name)
 		}
 	}
 }
@@ -199,9 +210,11 @@ func (w *idler) rhythms() {
 	const every = "checkpoint.every"
 	switch {
 	case s.Time > 0 && k.Every >= s.Time:
-		w.at(every, fmt.Sprintf("set it below train.stop.time (%s), or 0s: the end of the run always writes one", formatDuration(s.Time)), "%s is not below the %s that the run takes at most", formatDuration(k.Every), formatDuration(s.Time))
+		w.at(every, fmt.Sprintf("set it below train.stop.time (%s), or 0s: the end of the run always writes one",
+			formatDuration(s.Time)), "%s is not below the %s that the run takes at most", formatDuration(k.Every), formatDuration(s.Time))
 	case k.Every > 0 && k.Every < checkpointLeast:
-		w.at(every, "set seconds or minutes, such as 10m", "%s is shorter than writing a checkpoint takes: the run writes one checkpoint after the other", formatDuration(k.Every))
+		w.at(every, "set seconds or minutes, such as 10m",
+			"%s is shorter than writing a checkpoint takes: the run writes one checkpoint after the other", formatDuration(k.Every))
 	}
 	if versions := w.versions(); float64(k.EveryUpdates) >= versions {
 		w.warn(w.leaf("checkpoint.every_updates"), fmt.Sprintf("set it below %s, or 0: the end of the run always writes one", whole(versions)),
@@ -209,13 +222,16 @@ func (w *idler) rhythms() {
 	}
 	const atEnd = "0 means the same: the run always evaluates at its end"
 	if s.Epochs > 0 && e.EveryEpochs > s.Epochs {
-		w.warn(w.leaf("evaluate.every_epochs"), fmt.Sprintf("set it below %s; %s", number(s.Epochs), atEnd), "%s epochs between two evaluations, but the run ends after %s", number(e.EveryEpochs), number(s.Epochs))
+		w.warn(w.leaf("evaluate.every_epochs"), fmt.Sprintf("set it below %s; %s", number(s.Epochs), atEnd),
+			"%s epochs between two evaluations, but the run ends after %s", number(e.EveryEpochs), number(s.Epochs))
 	}
 	if float64(e.EverySamples) > w.n.Samples {
-		w.warn(w.leaf("evaluate.every_samples"), fmt.Sprintf("set it below %s; %s", whole(w.n.Samples), atEnd), "%d samples between two evaluations, but the run ends after %s", e.EverySamples, whole(w.n.Samples))
+		w.warn(w.leaf("evaluate.every_samples"), fmt.Sprintf("set it below %s; %s", whole(w.n.Samples), atEnd),
+			"%d samples between two evaluations, but the run ends after %s", e.EverySamples, whole(w.n.Samples))
 	}
 	if i := w.c.Metrics.Interval; s.Time > 0 && i > s.Time {
-		w.warn(w.leaf("metrics.interval"), fmt.Sprintf("set it below train.stop.time (%s)", formatDuration(s.Time)), "%s between two progress lines, but the run ends after %s", formatDuration(i), formatDuration(s.Time))
+		w.warn(w.leaf("metrics.interval"), fmt.Sprintf("set it below train.stop.time (%s)", formatDuration(s.Time)),
+			"%s between two progress lines, but the run ends after %s", formatDuration(i), formatDuration(s.Time))
 	}
 }
 
@@ -247,7 +263,8 @@ func (w *idler) faults() {
 	}
 	for i, f := range w.c.Faults {
 		if float64(f.Slow.From) >= end {
-			w.at(fmt.Sprintf("faults[%d].slow.from", i), fmt.Sprintf("set it below %s", whole(end)), "the run has only %s, so it slows no %s from %d on", run, noun, f.Slow.From)
+			w.at(fmt.Sprintf("faults[%d].slow.from", i), fmt.Sprintf("set it below %s", whole(end)),
+				"the run has only %s, so it slows no %s from %d on", run, noun, f.Slow.From)
 		}
 	}
 }
@@ -263,14 +280,18 @@ func (w *idler) roles() {
 	if workers == 1 {
 		rest = "1 worker is left: nothing is computed in parallel"
 	}
-	w.warn(w.leaf("cluster.servers"), fmt.Sprintf("set it to %d or less, or cluster.placement: colocate, where all ranks work", max(1, ranks/3)),
+	w.warn(w.leaf("cluster.servers"), fmt.Sprintf("set it to %d or less, or cluster.placement: colocate, where all "+
+		"ranks work", max(1, ranks/3)),
 		"%d of %d ranks serve, and %s", servers, ranks, rest)
 }
 
-// device looks for a GPU that no rank of this binary can use, and for TF32 in models whose work is not in the products that cuBLAS computes.
+// device looks for a GPU that no rank of this binary can use, and for TF32 in models whose work is not in the
+// products that cuBLAS computes.
 func (w *idler) device() {
 	if name := w.c.Model.Name; w.c.Device.Kind == "cuda" && w.c.Device.Math == "tf32" && workload.NeedsImages(name) {
-		w.at("device.math", "set float32, or a model of dense layers alone, such as mlp", "tf32 acts on the dense layers of %s alone, which cuBLAS multiplies; our own kernels compute its convolutions, and so most of its work, in float32", name)
+		w.at("device.math", "set float32, or a model of dense layers alone, such as mlp",
+			"tf32 acts on the dense layers of %s alone, which cuBLAS multiplies; our own kernels compute its convolutions, "+
+				"and so most of its work, in float32", name)
 	}
 	if w.f.NoGPU != "" && w.c.Device.Kind == "cuda" {
 		w.at("device.kind", "set cpu, or auto: a GPU if there is one", "cuda, but %s", w.f.NoGPU)
@@ -286,7 +307,8 @@ func (w *idler) simulated() {
 	if !w.c.DealsBatches() {
 		path, who = "work.shares", "the batches of ranks differ"
 	}
-	w.at(path, "set simulate.compute: {fixed: 1ms, per_sample: 0.1ms} to the times of your machines", "%s, but simulate.compute is %s whatever the batch: a smaller batch is not faster", who, formatCost(w.c.Simulate.Compute))
+	w.at(path, "set simulate.compute: {fixed: 1ms, per_sample: 0.1ms} to the times of your machines",
+		"%s, but simulate.compute is %s whatever the batch: a smaller batch is not faster", who, formatCost(w.c.Simulate.Compute))
 }
 
 // names returns the names of the model's parameters.

@@ -97,7 +97,8 @@ func TestOnlyWhatCannotActIsWarnedOf(t *testing.T) {
 		}
 		text := idleText(t, values, batch, iterations*counted, rows, facts())
 		if strings.Count(text, "warning: ") != 1 || !strings.Contains(text, "warning: "+k.path+": ") {
-			t.Fatalf("%s = %d is beyond %d; %d workers, %d iterations, %d pushes: %q", k.path, values[k.path], k.most, workers, iterations, pushes, text)
+			t.Fatalf("%s = %d is beyond %d; %d workers, %d iterations, %d pushes: %q", k.path, values[k.path], k.most, workers,
+				iterations, pushes, text)
 		}
 	})
 	if len(beyond) < 9 {
@@ -125,7 +126,9 @@ sync:
   - {match: "fc3.*", scheme: drop, required: %d}
   - {match: "fc4.*", scheme: softsync, q: %d}
   - {match: "*", scheme: bounded_delay, tau: %d}
-`, v["cluster.servers"], rows, batch, v["train.schedule.at[0]"], v["train.schedule.warm_up"], samples, v["evaluate.every_samples"], v["checkpoint.every_updates"],
+`,
+		v["cluster.servers"], rows, batch, v["train.schedule.at[0]"], v["train.schedule.warm_up"],
+		samples, v["evaluate.every_samples"], v["checkpoint.every_updates"],
 		v["faults[0].slow.from"], v["sync[0].staleness"], v["sync[1].schemes[0].until"], v["sync[2].required"], v["sync[3].q"], v["sync[4].tau"])
 	c, o, ds := Parse("idle.yaml", []byte(src), Options{})
 	if ds.Failed() {
@@ -148,10 +151,12 @@ func TestIdleLateWorkers(t *testing.T) {
 	}{
 		{"scheme: quorum, required: 4", "sync[0].required: 4 is more than the 3 workers"},
 		{"scheme: quorum, required: 3", ""},
-		{"scheme: rennala, pushes: 91", "sync[0].pushes: 91 pushes for a version, but the run has at most 90 pushes"}, // one of 3 pushes counts, if the others are stale
+		// one of 3 pushes counts, if the others are stale
+		{"scheme: rennala, pushes: 91", "sync[0].pushes: 91 pushes for a version, but the run has at most 90 pushes"},
 		{"scheme: rennala, pushes: 90", ""},
 	} {
-		cfg, o, ds := Parse("late.yaml", []byte(fmt.Sprintf("name: late\ncluster: {servers: 1}\ndata: {set: generated, rows: 480}\nmodel: {name: softmax}\n"+
+		cfg, o, ds := Parse("late.yaml", []byte(fmt.Sprintf("name: late\ncluster: {servers: 1}\ndata: {set: generated, "+
+			"rows: 480}\nmodel: {name: softmax}\n"+
 			"train: {batch_per_worker: 16, optimizer: {lr: 0.1}, stop: {samples: 480}}\nsync: [{match: '*', %s}]\n", c.rule)), Options{})
 		if ds.Failed() {
 			t.Fatal(ds)
@@ -208,16 +213,20 @@ func TestLengthWithoutFactsIsTheLongest(t *testing.T) {
 		}
 		rule := rapid.SampledFrom(rules).Draw(t, "rule")
 		batch := rapid.SampledFrom([]string{"batch_per_worker: 7", "batch_global: 100"}).Draw(t, "batch")
-		stop := rapid.SampledFrom([]string{"epochs: 3", "samples: 5000", "updates: 77", "updates: 50, samples: 900", "epochs: 2, updates: 30", "time: 1h"}).Draw(t, "stop")
-		c, _, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: idx, path: p}\nmodel: {name: softmax}\ntrain: {%s, optimizer: {lr: 1}, stop: {%s}}\nsync: [{match: '*', %s}]\nwork: {policy: %s}\n", batch, stop, rule, policy), Options{})
+		stop := rapid.SampledFrom([]string{"epochs: 3", "samples: 5000", "updates: 77", "updates: 50, samples: 900",
+			"epochs: 2, updates: 30", "time: 1h"}).Draw(t, "stop")
+		c, _, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: idx, path: p}\nmodel: {name: softmax}\ntrain: "+
+			"{%s, optimizer: {lr: 1}, stop: {%s}}\nsync: [{match: '*', %s}]\nwork: {policy: %s}\n", batch, stop, rule, policy), Options{})
 		if ds.Failed() {
 			t.Fatal(ds)
 		}
 		workers := rapid.IntRange(1, 20).Draw(t, "workers")
-		f := Facts{Workers: workers, Computes: workers * rapid.IntRange(1, 3).Draw(t, "team"), Rows: rapid.IntRange(100, 10000).Draw(t, "rows"), Lead: 1}
+		f := Facts{Workers: workers, Computes: workers * rapid.IntRange(1, 3).Draw(t, "team"),
+			Rows: rapid.IntRange(100, 10000).Draw(t, "rows"), Lead: 1}
 		is := c.Length(f)
 		for _, less := range []Facts{{}, {Rows: f.Rows}, {Workers: f.Workers, Computes: f.Computes}} {
-			if n := c.Length(less); n.Iterations < is.Iterations || n.Pushes < is.Pushes || n.Samples < is.Samples || n.PerIteration > is.PerIteration {
+			if n := c.Length(less); n.Iterations < is.Iterations || n.Pushes < is.Pushes || n.Samples < is.Samples ||
+				n.PerIteration > is.PerIteration {
 				t.Fatalf("%+v with %+v, but %+v with %+v", n, less, is, f)
 			}
 		}
@@ -241,7 +250,8 @@ func TestABudgetBeyondIntegersIsTheLargest(t *testing.T) {
 func TestRequiredBeyondIntegersLeavesTheLength(t *testing.T) {
 	for _, required := range []int64{1, 2, 1 << 61, 1<<61 + 1, math.MaxInt64} {
 		c, _, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: generated, rows: 640}\nmodel: {name: softmax}\n"+
-			"train: {batch_global: 64, optimizer: {lr: 1}, stop: {samples: 6400}}\nsync: [{match: '*', scheme: drop, required: %d}]\n", required), Options{})
+			"train: {batch_global: 64, optimizer: {lr: 1}, stop: {samples: 6400}}\nsync: [{match: '*', scheme: drop, "+
+			"required: %d}]\n", required), Options{})
 		if ds.Failed() {
 			t.Fatal(ds)
 		}
@@ -316,14 +326,16 @@ func TestSweepsAreToldOfInTheirFile(t *testing.T) {
 // Threads move between workers of a host, so a simulation whose ranks are each on a host of their own says that none does.
 func TestSimulatedThreadsNeedHosts(t *testing.T) {
 	for ranks, warns := range map[int]bool{1: true, 2: false} {
-		c, o, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: generated, rows: 640}\nmodel: {name: softmax}\ntrain: {batch_global: 64, optimizer: {lr: 1}, stop: {epochs: 3}}\n"+
+		c, o, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: generated, rows: 640}\nmodel: {name: "+
+			"softmax}\ntrain: {batch_global: 64, optimizer: {lr: 1}, stop: {epochs: 3}}\n"+
 			"device: {kind: cpu, threads: 2}\nwork: {policy: epsp, threads_max: 3}\nsimulate: {ranks_per_host: %d}\n", ranks), Options{})
 		if len(ds) > 0 {
 			t.Fatal(ds)
 		}
 		for _, simulated := range []bool{true, false} {
 			ds = Idle(c, o, Facts{Workers: 2, Computes: 2, Servers: 1, Rows: 640, Simulated: simulated})
-			if text := written(t, ds); (len(ds) == 1) != (warns && simulated) || len(ds) == 1 && !strings.Contains(text, "work.threads_max: 3, but no two workers share a host") {
+			if text := written(t, ds); (len(ds) == 1) != (warns && simulated) || len(ds) == 1 &&
+				!strings.Contains(text, "work.threads_max: 3, but no two workers share a host") {
 				t.Errorf("%d ranks a host, simulated %t: %q", ranks, simulated, text)
 			}
 		}
@@ -336,14 +348,17 @@ func TestSimulatedBatchesCost(t *testing.T) {
 		work, compute, want string
 		real                bool
 	}{
-		{work: "policy: dbs", want: "work.policy: dbs deals batches, but simulate.compute is 10ms whatever the batch: a smaller batch is not faster; set simulate.compute"},
-		{work: "policy: r2sp_batch", compute: "{fixed: 2ms, per_sample: 0s}", want: "work.policy: r2sp_batch deals batches, but simulate.compute is 2ms"},
+		{work: "policy: dbs", want: "work.policy: dbs deals batches, but simulate.compute is 10ms whatever the batch: a " +
+			"smaller batch is not faster; set simulate.compute"},
+		{work: "policy: r2sp_batch", compute: "{fixed: 2ms, per_sample: 0s}",
+			want: "work.policy: r2sp_batch deals batches, but simulate.compute is 2ms"},
 		{work: "shares: [2, 1]", want: "work.shares: the batches of ranks differ, but simulate.compute is 10ms"},
 		{work: "policy: fixed"},
 		{work: "policy: dbs", compute: "{per_sample: 1us}"},
 		{work: "policy: dbs", real: true},
 	} {
-		c, o, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: generated, rows: 640}\nmodel: {name: softmax}\ntrain: {batch_global: 64, optimizer: {lr: 1}, stop: {epochs: 3}}\n"+
+		c, o, ds := Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: generated, rows: 640}\nmodel: {name: "+
+			"softmax}\ntrain: {batch_global: 64, optimizer: {lr: 1}, stop: {epochs: 3}}\n"+
 			"work: {%s}\nsimulate: {compute: %s}\n", k.work, cmp.Or(k.compute, "10ms")), Options{})
 		if len(ds) > 0 {
 			t.Fatal(ds)

@@ -33,7 +33,8 @@ func (w *idler) rules() {
 	for i := range w.c.Sync {
 		r := &w.c.Sync[i]
 		path := fmt.Sprintf("sync[%d]", i)
-		if names != nil && !taken[i] && !all(r.Match) && !slices.ContainsFunc(globs[:i], func(first string) bool { return covers(first, r.Match) }) {
+		if names != nil && !taken[i] && !all(r.Match) &&
+			!slices.ContainsFunc(globs[:i], func(first string) bool { return covers(first, r.Match) }) {
 			w.untaken(path+".match", r.Match, names)
 		}
 		phases := r.Phases()
@@ -56,7 +57,8 @@ func all(glob string) bool { return glob != "" && strings.Trim(glob, "*") == "" 
 // untaken warns of a rule that takes no parameter of this model. crossSync reports a rule that takes none of any model.
 func (w *idler) untaken(path, glob string, names []string) {
 	if matchesAny(glob, names) {
-		w.at(path, "move it above those rules, or remove it", "%s takes no parameter of %s: earlier rules take all that it fits", formatString(glob), w.c.Model.Name)
+		w.at(path, "move it above those rules, or remove it",
+			"%s takes no parameter of %s: earlier rules take all that it fits", formatString(glob), w.c.Model.Name)
 		return
 	}
 	w.at(path, "remove it, or use one of these names: "+namesText(names), "%s fits no parameter of %s", formatString(glob), w.c.Model.Name)
@@ -73,24 +75,30 @@ func (w *idler) phase(t *table, e scheme.Entry, ph *Phase) {
 		}
 	}
 	if l := t.byPath["weight"]; ph.Common.Weight > 1 {
-		w.warn(l, "set it to 1 or less, or leave it out for "+e.WeightText(), "with %s, each push changes the parameters %s times as much as a whole iteration", number(ph.Common.Weight), number(ph.Common.Weight))
+		w.warn(l, "set it to 1 or less, or leave it out for "+e.WeightText(),
+			"with %s, each push changes the parameters %s times as much as a whole iteration", number(ph.Common.Weight), number(ph.Common.Weight))
 	}
 	switch p := ph.Params.(type) {
 	case *scheme.DropParams:
 		if n := int64(w.f.Workers); n > 0 && p.Required > n {
-			w.warn(t.byPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n), "%d is more than the %s: an iteration waits for all pushes, and drops none", p.Required, times(float64(n), "worker"))
+			w.warn(t.byPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n),
+				"%d is more than the %s: an iteration waits for all pushes, and drops none", p.Required, times(float64(n), "worker"))
 		}
 	case *scheme.QuorumParams:
 		if n := int64(w.f.Workers); n > 0 && p.Required > n {
-			w.warn(t.byPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n), "%d is more than the %s: a version waits for the pushes of all", p.Required, times(float64(n), "worker"))
+			w.warn(t.byPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n),
+				"%d is more than the %s: a version waits for the pushes of all", p.Required, times(float64(n), "worker"))
 		}
 	case *scheme.RennalaParams:
 		if float64(p.Pushes) > w.n.Pushes {
-			w.warn(t.byPath["pushes"], fmt.Sprintf("set it to %s or less", whole(w.n.Pushes)), "%d pushes for a version, but the run has at most %s: it makes no version before its end", p.Pushes, times(w.n.Pushes, "push"))
+			w.warn(t.byPath["pushes"], fmt.Sprintf("set it to %s or less", whole(w.n.Pushes)),
+				"%d pushes for a version, but the run has at most %s: it makes no version before its end", p.Pushes, times(w.n.Pushes, "push"))
 		}
 	case *scheme.SoftsyncParams:
 		if float64(p.Q) > w.n.Pushes {
-			w.warn(t.byPath["q"], fmt.Sprintf("set it to %s or less", whole(w.n.Pushes)), "%d pushes for a version, but the run has %s%s: it makes no version before its end", p.Q, mostText(w.n.Exact), times(w.n.Pushes, "push"))
+			w.warn(t.byPath["q"], fmt.Sprintf("set it to %s or less", whole(w.n.Pushes)),
+				"%d pushes for a version, but the run has %s%s: it makes no version before its end", p.Q, mostText(w.n.Exact),
+				times(w.n.Pushes, "push"))
 		}
 	}
 	if l := t.byPath["until"]; l != nil {
@@ -103,9 +111,11 @@ func (w *idler) phase(t *table, e scheme.Entry, ph *Phase) {
 func (w *idler) bound(l *leaf, most float64) {
 	switch {
 	case most >= w.n.Pushes:
-		w.warn(l, boundHint(w.n.Exchanges), "%s can never act: the run has %s, %s%s in all", whole(most), w.n.ExchangesText(), mostText(w.n.Exact), times(w.n.Pushes, "push"))
+		w.warn(l, boundHint(w.n.Exchanges), "%s can never act: the run has %s, %s%s in all", whole(most),
+			w.n.ExchangesText(), mostText(w.n.Exact), times(w.n.Pushes, "push"))
 	case w.n.Exact && most >= w.n.Exchanges:
-		w.warn(l, boundHint(w.n.Exchanges), "%s is not below the run's %s: only a worker that does more than an even share of them ever waits", whole(most), w.n.ExchangesText())
+		w.warn(l, boundHint(w.n.Exchanges), "%s is not below the run's %s: only a worker that does more than an even "+
+			"share of them ever waits", whole(most), w.n.ExchangesText())
 	}
 }
 
@@ -120,14 +130,17 @@ func (w *idler) until(l *leaf, u Until) {
 	}
 	if u.Await.IsSet() {
 		if rounds := float64(u.Await.Rounds); rounds >= w.n.Exchanges {
-			w.at(l.path, fmt.Sprintf("set rounds below %s", whole(w.n.Exchanges)), "%s iterations in a row are not fewer than those of the run, which has %s: the scheme that follows never begins", whole(rounds), w.n.ExchangesText())
+			w.at(l.path, fmt.Sprintf("set rounds below %s", whole(w.n.Exchanges)),
+				"%s iterations in a row are not fewer than those of the run, which has %s: the scheme that follows never begins",
+				whole(rounds), w.n.ExchangesText())
 		}
 		return
 	}
 	clock, stop := float64(u.Iterations), w.c.Train.Stop
 	switch {
 	case u.Epochs > 0 && stop.Epochs > 0 && u.Epochs >= stop.Epochs:
-		w.at(l.path, fmt.Sprintf("set epochs below %s, or remove the scheme that follows", number(stop.Epochs)), "epoch %s is not before the end of the run, after %s: the scheme that follows never begins", number(u.Epochs), number(stop.Epochs))
+		w.at(l.path, fmt.Sprintf("set epochs below %s, or remove the scheme that follows", number(stop.Epochs)),
+			"epoch %s is not before the end of the run, after %s: the scheme that follows never begins", number(u.Epochs), number(stop.Epochs))
 		return
 	case u.Epochs > 0 && w.f.Rows == 0:
 		return
@@ -140,6 +153,7 @@ func (w *idler) until(l *leaf, u Until) {
 		}
 	}
 	if clock >= w.n.Exchanges {
-		w.at(l.path, fmt.Sprintf("set it below %s, or remove the scheme that follows", whole(w.n.Exchanges)), "%v is not before the end of the run, which has %s: the scheme that follows never begins", u, w.n.ExchangesText())
+		w.at(l.path, fmt.Sprintf("set it below %s, or remove the scheme that follows", whole(w.n.Exchanges)),
+			"%v is not before the end of the run, which has %s: the scheme that follows never begins", u, w.n.ExchangesText())
 	}
 }

@@ -63,7 +63,8 @@ func belongs(path, word string) (hint string, ok bool) {
 		return "write cuda, for NVIDIA GPUs", true
 	}
 	if path == "sync[].update" && word == "average" {
-		return "statistics, such as the means of batch norm, are always averaged; to average trained parameters, write push: delta with update: add", true
+		return "statistics, such as the means of batch norm, are always averaged; to average trained parameters, write " +
+			"push: delta with update: add", true
 	}
 	return wordElsewhere(path, word)
 }

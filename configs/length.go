@@ -21,8 +21,8 @@ type Facts struct {
 	NoGPU     string // why no rank of this binary can compute on a GPU; "": it may
 }
 
-// Length is the length of a run. If facts are missing, each number except PerIteration is its largest possible value. +Inf stands for no known
-// limit, for example if the budget is a time.
+// Length is the length of a run. If facts are missing, each number except PerIteration is its largest possible value.
+// +Inf stands for no known limit, for example if the budget is a time.
 type Length struct {
 	PerStep      int64   // samples of one step over all ranks that compute; the smallest possible value
 	PerIteration int64   // the same of one iteration: of one step, or with local of all steps before an exchange
@@ -35,19 +35,23 @@ type Length struct {
 	Turns        int64   // iterations in which each shard is exchanged once
 	Pushes       float64 // of a shard, over all workers
 	Exact        bool    // the number of workers is known
-	DropsStale   bool    // a scheme drops stale pushes, or workers leave out samples, nobody knows how many: Iterations is the largest possible value
-	Varies       bool    // workers take more steps in an iteration than PerIteration has, nobody knows how many: Iterations is the largest possible value
-	LeavesOut    bool    // workers leave out samples: an iteration has PerIteration of them at most
-	fixed        bool    // PerIteration is exact
-	budget       float64 // iterations in which Samples are computed
-	short        bool    // the last iteration of an epoch may have fewer samples, or a few more
+	// a scheme drops stale pushes, or workers leave out samples, nobody knows how many: Iterations is the largest possible value
+	DropsStale bool
+	// workers take more steps in an iteration than PerIteration has, nobody knows how many: Iterations is the largest possible value
+	Varies    bool
+	LeavesOut bool    // workers leave out samples: an iteration has PerIteration of them at most
+	fixed     bool    // PerIteration is exact
+	budget    float64 // iterations in which Samples are computed
+	short     bool    // the last iteration of an epoch may have fewer samples, or a few more
 }
 
 // Length computes the length of the run from the known facts.
 func (c *Config) Length(f Facts) Length {
 	inf := math.Inf(1)
-	n := Length{PerStep: int64(c.Train.BatchGlobal), Samples: inf, Epoch: inf, Iterations: inf, Steps: inf, Exchanges: inf, Turns: c.Local.Turns(), Pushes: inf,
-		Exact: f.Workers > 0, Varies: c.Local.Constant() == 0, fixed: f.Workers > 0 || c.Train.BatchGlobal > 0, budget: inf, short: c.dealsEpochs()}
+	n := Length{PerStep: int64(c.Train.BatchGlobal), Samples: inf, Epoch: inf, Iterations: inf, Steps: inf,
+		Exchanges: inf, Turns: c.Local.Turns(), Pushes: inf,
+		Exact: f.Workers > 0, Varies: c.Local.Constant() == 0, fixed: f.Workers > 0 || c.Train.BatchGlobal > 0, budget: inf,
+		short: c.dealsEpochs()}
 	if c.Train.BatchGlobal == 0 {
 		n.PerStep = int64(c.Train.BatchPerWorker) * int64(max(1, f.Computes))
 	}
@@ -135,8 +139,9 @@ func (c *Config) ofEpoch(batch int64, f Facts) float64 {
 	return math.Ceil(float64(f.Rows) / float64(batch))
 }
 
-// iterations returns in how many iterations of so many samples that many samples in all are computed. A policy that deals epochs ends each with
-// an iteration of what is left of the rows. Without rows it returns the most that there can be.
+// iterations returns in how many iterations of so many samples that many samples in all are computed. A policy that
+// deals epochs ends each with an iteration of what is left of the rows. Without rows it returns the most that there
+// can be.
 func (c *Config) iterations(samples float64, batch int64, f Facts) float64 {
 	switch {
 	case !c.dealsEpochs():
@@ -300,7 +305,8 @@ func (n Length) counted(of float64, noun string, samples int64) string {
 	case n.short:
 		more = " or so"
 	}
-	exact := n.fixed && !n.DropsStale && !n.Varies && !(n.short && math.IsInf(n.Epoch, 1)) // without the rows, nothing is known of short iterations
+	// without the rows, nothing is known of short iterations
+	exact := n.fixed && !n.DropsStale && !n.Varies && !(n.short && math.IsInf(n.Epoch, 1))
 	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", mostText(exact), times(of, noun), whole(n.Samples), samples, more)
 }
 

@@ -28,7 +28,8 @@ work: {policy: %s}
 	return c, o
 }
 
-// A policy that deals epochs ends each with an iteration of the rows that are left, if they are not fewer than the workers. All that counts epochs counts these iterations, too.
+// A policy that deals epochs ends each with an iteration of the rows that are left, if they are not fewer than the
+// workers. All that counts epochs counts these iterations, too.
 func TestDealtEpochsEndWithAShortIteration(t *testing.T) {
 	const sync = "schemes: [{scheme: bsp, until: {epochs: 2}}, {scheme: asp, until: {epochs: 2.5}}, {scheme: ssp}]"
 	f := Facts{Workers: 4, Computes: 4, Servers: 1, Rows: 60000}
@@ -104,7 +105,8 @@ func TestIdleCountsShortIterations(t *testing.T) {
 	for _, d := range Idle(c, o, f) {
 		text += d.String() + "\n"
 	}
-	if !strings.Contains(text, "train.batch_global: 512 samples in an iteration, but the training set has 300 rows: work.policy dbs computes each row once an epoch, so an iteration has 300 samples; set it to 300 or less") ||
+	if !strings.Contains(text, "train.batch_global: 512 samples in an iteration, but the training set has 300 rows: "+
+		"work.policy dbs computes each row once an epoch, so an iteration has 300 samples; set it to 300 or less") ||
 		strings.Contains(text, "more than once") {
 		t.Error(text)
 	}
@@ -115,7 +117,8 @@ func TestSlowEpochsAreThoseThatAreDealt(t *testing.T) {
 	const slept = 117 * 118 * time.Millisecond
 	for policy, want := range map[string]time.Duration{"fixed": 118 * time.Millisecond, "dbs": 117 * time.Millisecond} {
 		c, _ := dealing(t, policy, 512, "epochs: 5", "scheme: bsp")
-		c.Faults = []Fault{{Worker: -1, Slow: straggler.Spec{Kind: "dbs", Chance: 1, EpochsMin: 1, EpochsMax: 1, SleepMin: slept, SleepMax: slept}}}
+		c.Faults = []Fault{{Worker: -1,
+			Slow: straggler.Spec{Kind: "dbs", Chance: 1, EpochsMin: 1, EpochsMax: 1, SleepMin: slept, SleepMax: slept}}}
 		slow, _, err := c.Stragglers(0, 4, 60000, nil)
 		if err != nil {
 			t.Fatal(err)

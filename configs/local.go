@@ -50,14 +50,17 @@ func (w *walker) crossLocal(t *table) {
 	switch {
 	case !l.IsSet() && l.HostSteps != 1:
 		at := t.byPath["local.host_steps"]
-		w.fatal(w.nodeOf(t, at, w.tree), at.path, "set local.policy: averaging, or another policy, or leave it out", "%d steps between two averagings within a host need a policy for those between hosts", l.HostSteps)
+		w.fatal(w.nodeOf(t, at, w.tree), at.path, "set local.policy: averaging, or another policy, or leave it out",
+			"%d steps between two averagings within a host need a policy for those between hosts", l.HostSteps)
 		return
 	case !l.IsSet() && l.Steps != 1:
-		w.fatal(steps.node, steps.path, "set local.policy: averaging, or another policy", "%d steps between two exchanges need a policy that says what the servers do with them", l.Steps)
+		w.fatal(steps.node, steps.path, "set local.policy: averaging, or another policy",
+			"%d steps between two exchanges need a policy that says what the servers do with them", l.Steps)
 		return
 	case !l.IsSet():
 		if name := t.byPath["local.period.name"]; !name.bad && l.Period.Changes() {
-			w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or set local.policy: averaging", "every step is an exchange, but the period is %s", l.Period.Name)
+			w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or set local.policy: averaging",
+				"every step is an exchange, but the period is %s", l.Period.Name)
 		}
 		return
 	case l.Steps == 0 && !e.Open:
@@ -66,7 +69,8 @@ func (w *walker) crossLocal(t *table) {
 	w.crossVotes(t)
 	w.crossOuter(t)
 	if name := t.byPath["local.period.name"]; !name.bad && !e.Periods && l.Period.Changes() {
-		w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or choose policy "+orList(local.OfPeriods()), "%s has rounds of its own, but the period is %s", e.Name, l.Period.Name)
+		w.fatal(w.nodeOf(t, name, w.tree), name.path, "remove it, or choose policy "+orList(local.OfPeriods()),
+			"%s has rounds of its own, but the period is %s", e.Name, l.Period.Name)
 	}
 	if p, _ := local.Periods.Lookup(l.Period.Name); p.Endless && e.Periods {
 		w.crossEndless(t)
@@ -76,14 +80,27 @@ func (w *walker) crossLocal(t *table) {
 		path, hint, msg string
 		refused         bool
 	}{
-		{"baseline", "set baseline: none, or local.policy: none", "exchanges gradients in every step, but local has policy " + l.Policy, w.cfg.Baseline != BaselineNone},
-		{"train.optimizer.name", "set sgd, with momentum in local.outer", "with cluster.hierarchy: node the parameters of a host's ranks are averaged, and the state of their optimizers (" + w.cfg.Train.Optimizer.Name + ") is not kept in checkpoints", w.cfg.Cluster.Hierarchy != HierarchyNone && w.cfg.Train.Optimizer.Name != "sgd"},
-		{"local.state", "set own, or another optimizer", w.cfg.Train.Optimizer.Name + " has no state to average", l.AveragesState() && len(optim.StateNames(w.cfg.Train.Optimizer.Name)) == 0},
-		{"local.host_steps", "set cluster.hierarchy: node, or leave it out", fmt.Sprintf("%d steps between two averagings within a host, but cluster.hierarchy is none", l.HostSteps), w.cfg.Cluster.Hierarchy == HierarchyNone && l.HostSteps != 1},
-		{"local.host_steps", "let steps be a multiple of host_steps", fmt.Sprintf("%d steps do not divide %d steps evenly", l.HostSteps, l.Steps), w.cfg.Cluster.Hierarchy != HierarchyNone && l.Steps%l.HostSteps != 0},
-		{"local.host_steps", "let steps / fragments be a multiple of host_steps", fmt.Sprintf("%d steps do not divide the %d between two fragments evenly", l.HostSteps, l.Constant()), w.cfg.Cluster.Hierarchy != HierarchyNone && e.Fragments && l.Constant()%l.HostSteps != 0},
-		{"work.policy", "set work.policy: fixed, or local.policy: none", w.cfg.Work.Policy + " deals the batches of an iteration, but with local.policy " + l.Policy + " a push has several steps", w.cfg.DealsBatches()},
-		{"train.optimizer.name", "choose another optimizer", "lars needs the norms of whole layers, but a worker's own steps go along their pieces", w.cfg.Train.Optimizer.Name == "lars"},
+		{"baseline", "set baseline: none, or local.policy: none",
+			"exchanges gradients in every step, but local has policy " + l.Policy, w.cfg.Baseline != BaselineNone},
+		{"train.optimizer.name", "set sgd, with momentum in local.outer",
+			"with cluster.hierarchy: node the parameters of a host's ranks are averaged, and the state of their optimizers (" +
+				w.cfg.Train.Optimizer.Name + ") is not kept in checkpoints", w.cfg.Cluster.Hierarchy != HierarchyNone &&
+				w.cfg.Train.Optimizer.Name != "sgd"},
+		{"local.state", "set own, or another optimizer", w.cfg.Train.Optimizer.Name + " has no state to average",
+			l.AveragesState() && len(optim.StateNames(w.cfg.Train.Optimizer.Name)) == 0},
+		{"local.host_steps", "set cluster.hierarchy: node, or leave it out",
+			fmt.Sprintf("%d steps between two averagings within a host, but cluster.hierarchy is none", l.HostSteps),
+			w.cfg.Cluster.Hierarchy == HierarchyNone && l.HostSteps != 1},
+		{"local.host_steps", "let steps be a multiple of host_steps",
+			fmt.Sprintf("%d steps do not divide %d steps evenly", l.HostSteps, l.Steps),
+			w.cfg.Cluster.Hierarchy != HierarchyNone && l.Steps%l.HostSteps != 0},
+		{"local.host_steps", "let steps / fragments be a multiple of host_steps",
+			fmt.Sprintf("%d steps do not divide the %d between two fragments evenly", l.HostSteps, l.Constant()),
+			w.cfg.Cluster.Hierarchy != HierarchyNone && e.Fragments && l.Constant()%l.HostSteps != 0},
+		{"work.policy", "set work.policy: fixed, or local.policy: none", w.cfg.Work.Policy +
+			" deals the batches of an iteration, but with local.policy " + l.Policy + " a push has several steps", w.cfg.DealsBatches()},
+		{"train.optimizer.name", "choose another optimizer",
+			"lars needs the norms of whole layers, but a worker's own steps go along their pieces", w.cfg.Train.Optimizer.Name == "lars"},
 	} {
 		if at := t.byPath[c.path]; c.refused && !at.bad {
 			w.fatal(w.nodeOf(t, at, w.tree), at.path, c.hint, "%s", c.msg)
@@ -104,7 +121,9 @@ func (w *walker) crossVotes(t *table) {
 	for i := range w.cfg.Sync {
 		for k, ph := range w.cfg.Sync[i].Phases() {
 			if ph.Scheme != "bsp" {
-				w.fatal(w.nodeOf(t, name, w.tree), name.path, fmt.Sprintf("set %s: bsp, or another period", w.inScheme(i, k, "scheme")), "%s lets all workers decide together when to exchange, but under sync[%d] (%s) they are in different rounds", e.Name, i, ph.Scheme)
+				w.fatal(w.nodeOf(t, name, w.tree), name.path,
+					fmt.Sprintf("set %s: bsp, or another period", w.inScheme(i, k, "scheme")),
+					"%s lets all workers decide together when to exchange, but under sync[%d] (%s) they are in different rounds", e.Name, i, ph.Scheme)
 				return
 			}
 		}
@@ -117,7 +136,9 @@ func (w *walker) crossEndless(t *table) {
 	if name.bad || t.byPath["train.stop.epochs"].bad || t.byPath["train.stop.samples"].bad || stop.Epochs > 0 || stop.Samples > 0 {
 		return
 	}
-	w.fatal(w.nodeOf(t, name, w.tree), name.path, "set train.stop.epochs or train.stop.samples too, or another period", "%s takes all steps that are left where the learning rate is low, but the run has no number of them, and would never end", w.cfg.Local.Period.Name)
+	w.fatal(w.nodeOf(t, name, w.tree), name.path, "set train.stop.epochs or train.stop.samples too, or another period",
+		"%s takes all steps that are left where the learning rate is low, but the run has no number of them, and would "+
+			"never end", w.cfg.Local.Period.Name)
 }
 
 // crossOuter checks the rule of the servers.
@@ -125,7 +146,8 @@ func (w *walker) crossOuter(t *table) {
 	name, momentum := t.byPath["local.outer.name"], t.byPath["local.outer.momentum"]
 	o := w.cfg.Local.Outer
 	if known, holds := t.holds(name); known && holds && !name.bad && !momentum.bad && o.Name == "sgd" && o.Momentum > 0 {
-		w.fatal(w.nodeOf(t, momentum, w.tree), momentum.path, "set local.outer.name: momentum or nesterov, or momentum: 0", "sgd has no momentum, but it is %s", number(o.Momentum))
+		w.fatal(w.nodeOf(t, momentum, w.tree), momentum.path, "set local.outer.name: momentum or nesterov, or momentum: 0",
+			"sgd has no momentum, but it is %s", number(o.Momentum))
 	}
 }
 
@@ -139,9 +161,11 @@ func (w *walker) crossFragments(t *table) {
 	}
 	switch {
 	case l.Steps%l.Fragments != 0:
-		w.fatal(w.nodeOf(t, fragments, w.tree), fragments.path, "let steps be a multiple of fragments", "%d fragments do not divide %d steps evenly", l.Fragments, l.Steps)
+		w.fatal(w.nodeOf(t, fragments, w.tree), fragments.path, "let steps be a multiple of fragments",
+			"%d fragments do not divide %d steps evenly", l.Fragments, l.Steps)
 	case l.Delay > l.Steps/l.Fragments:
-		w.fatal(w.nodeOf(t, delay, w.tree), delay.path, fmt.Sprintf("set %d or less", l.Steps/l.Fragments), "%d steps are more than steps / fragments: the next fragment would be exchanged before this one is taken over", l.Delay)
+		w.fatal(w.nodeOf(t, delay, w.tree), delay.path, fmt.Sprintf("set %d or less", l.Steps/l.Fragments),
+			"%d steps are more than steps / fragments: the next fragment would be exchanged before this one is taken over", l.Delay)
 	}
 }
 
@@ -155,21 +179,31 @@ func (w *walker) crossLocalRules(policy *leaf, e local.Entry) {
 			switch {
 			case !ok:
 			case s.CopiesOf(ph.Params) != scheme.Pulled:
-				w.fatal(at.node, at.path, w.pulling(i)+", or a scheme whose workers pull", "with %s a worker adds its pushes to a copy of the parameters, but with local.policy %s it already works on parameters of its own", s.Name, e.Name)
+				w.fatal(at.node, at.path, w.pulling(i)+", or a scheme whose workers pull",
+					"with %s a worker adds its pushes to a copy of the parameters, but with local.policy %s it already works on "+
+						"parameters of its own", s.Name, e.Name)
 			case e.Weigh != local.BySamples && s.Means != nil && s.Means(ph.Params, 2) > 0:
-				w.fatal(at.node, at.path, "choose a scheme without such means, such as bsp, ssp or asp", "%s keeps means of pushes, weighted by their samples, but with local.policy %s pushes do not count by samples", s.Name, e.Name)
+				w.fatal(at.node, at.path, "choose a scheme without such means, such as bsp, ssp or asp",
+					"%s keeps means of pushes, weighted by their samples, but with local.policy %s pushes do not count by samples", s.Name, e.Name)
 			case w.cfg.Local.AveragesState() && s.Means != nil && s.Means(ph.Params, 2) > 0:
-				w.fatal(at.node, at.path, "choose a scheme without such means, such as bsp, ssp or asp", "%s keeps means of pushes, but with local.state: average pushes have values of the optimizer's state", s.Name)
+				w.fatal(at.node, at.path, "choose a scheme without such means, such as bsp, ssp or asp",
+					"%s keeps means of pushes, but with local.state: average pushes have values of the optimizer's state", s.Name)
 			case e.Fragments && s.Behind:
-				w.fatal(at.node, at.path, "choose a scheme that waits for every push, such as bsp or ssp", "%s lets workers skip iterations, but with %s an iteration exchanges only some of the shards", s.Name, e.Name)
+				w.fatal(at.node, at.path, "choose a scheme that waits for every push, such as bsp or ssp",
+					"%s lets workers skip iterations, but with %s an iteration exchanges only some of the shards", s.Name, e.Name)
 			case e.Fragments && s.Scope == scheme.PerServer:
-				w.fatal(at.node, at.path, "choose a scheme that decides for each shard alone, such as bsp or ssp", "%s lets workers take turns with all shards of a server, but with %s an iteration exchanges only some of them", s.Name, e.Name)
+				w.fatal(at.node, at.path, "choose a scheme that decides for each shard alone, such as bsp or ssp",
+					"%s lets workers take turns with all shards of a server, but with %s an iteration exchanges only some of them", s.Name, e.Name)
 			case e.Fragments && k == awaits:
-				w.fatal(at.node, at.path, "give until iterations", "with %s the shards have clocks of their own, and would change at different iterations", e.Name)
+				w.fatal(at.node, at.path, "give until iterations",
+					"with %s the shards have clocks of their own, and would change at different iterations", e.Name)
 			case ph.Until.Epochs > 0 && w.cfg.Local.Constant() == 0:
-				w.fatal(at.node, at.path, "give until iterations, which count exchanges", "with %s nobody knows how many exchanges an epoch has", w.varying())
+				w.fatal(at.node, at.path, "give until iterations, which count exchanges",
+					"with %s nobody knows how many exchanges an epoch has", w.varying())
 			case e.PerPush && s.Whole(ph.Common, ph.Params):
-				w.report(Warning, policy.node, policy.path, "set "+w.inScheme(i, k, "scheme")+": asp, or ssp with a large bound", "the momentum of %s counts pushes, each of which is a version, but with sync[%d] (%s) a version is made of the pushes of all workers", e.Name, i, s.Name)
+				w.report(Warning, policy.node, policy.path, "set "+w.inScheme(i, k, "scheme")+": asp, or ssp with a large bound",
+					"the momentum of %s counts pushes, each of which is a version, but with sync[%d] (%s) a version is made of "+
+						"the pushes of all workers", e.Name, i, s.Name)
 			}
 		}
 		w.addWhole(i, e)
@@ -192,7 +226,8 @@ func (w *walker) addWhole(i int, e local.Entry) {
 	r := &w.cfg.Sync[i]
 	for _, ph := range append([]*Phase{&r.Phase}, pointers(r.Then)...) {
 		s, ok := scheme.All.Lookup(ph.Scheme)
-		if _, several := ph.Params.(scheme.Several); ok && ph.Params != nil && !several && s.Weight != scheme.NoWeight && ph.Common.Weight == 0 && !s.Whole(ph.Common, ph.Params) {
+		if _, several := ph.Params.(scheme.Several); ok && ph.Params != nil && !several && s.Weight != scheme.NoWeight &&
+			ph.Common.Weight == 0 && !s.Whole(ph.Common, ph.Params) {
 			ph.Common.Weight = 1
 		}
 	}

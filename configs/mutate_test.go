@@ -38,7 +38,9 @@ func newMutator(seed uint64) *mutator {
 
 func pick[T any](m *mutator, from []T) T { return from[m.IntN(len(from))] }
 
-var oddValues = []string{"-1", "0", "1", "2", "3", "0.5", "1e39", "1e-300", "1e6", "99999999999999999999", ".nan", ".inf", "true", `"0.1"`, "30", "10s", "4MiB", "2d", "1,5", "50%", "[]", "{}", "[1, 2]", "[0.5, 0.5]", "null", "none", "x", `"*"`, "{a: 1}", "07", "1.0", "{epochs: 1}", "{straggler: shows}", "1:30:00", "64k"}
+var oddValues = []string{"-1", "0", "1", "2", "3", "0.5", "1e39", "1e-300", "1e6", "99999999999999999999", ".nan",
+	".inf", "true", `"0.1"`, "30", "10s", "4MiB", "2d", "1,5", "50%", "[]", "{}", "[1, 2]", "[0.5, 0.5]", "null", "none",
+	"x", `"*"`, "{a: 1}", "07", "1.0", "{epochs: 1}", "{straggler: shows}", "1:30:00", "64k"}
 
 // value draws a value for a key: mostly one that its type takes.
 func (m *mutator) value(k Key) string {
@@ -200,8 +202,8 @@ func (f *follower) judge(d Diagnostic, a advice, mentioned bool, name string, sr
 }
 
 // A hint can be followed: what it names in a form such as "set KEY: VALUE", "did you mean KEY?" or "remove it" is a key of the schema, the
-// configuration does not refuse that key, and with the edit made the problem is gone; another may show. So it is in all files of testdata and
-// examples, and in each of them changed at random; FLUENTPS_HINTS is how many of these.
+// configuration does not refuse that key, and with the edit made the problem is gone; another may show. So it is in
+// all files of testdata and examples, and in each of them changed at random; FLUENTPS_HINTS is how many of these.
 func TestHintsCanBeFollowed(t *testing.T) {
 	changed := 150
 	if n, err := strconv.Atoi(os.Getenv("FLUENTPS_HINTS")); err == nil {

@@ -244,7 +244,8 @@ func (w *walker) near(v *override, k *knownPaths) string {
 	if len(found) == 0 {
 		name := lastName(pattern)
 		for _, path := range legal {
-			if rest, in := strings.CutPrefix(path, strings.TrimSuffix(pattern, name)); in && !strings.ContainsAny(rest, ".[") && len(begun(name, []string{rest})) > 0 {
+			if rest, in := strings.CutPrefix(path, strings.TrimSuffix(pattern, name)); in &&
+				!strings.ContainsAny(rest, ".[") && len(begun(name, []string{rest})) > 0 {
 				found = append(found, path)
 			}
 		}

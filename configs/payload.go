@@ -113,7 +113,8 @@ func (w *walker) crossPayload(t *table) {
 			case !ok:
 			case s.CopiesOf(ph.Params) != scheme.Pulled:
 				w.fatal(push.node, push.path, "set payload.push: float32, or let workers pull before every iteration",
-					"under %s (%s) workers add their own updates to their copies, but with %s the servers would receive different ones", rule, s.Name, e.Name)
+					"under %s (%s) workers add their own updates to their copies, but with %s the servers would receive different "+
+						"ones", rule, s.Name, e.Name)
 			case e.Residual && s.Behind:
 				w.fatal(push.node, push.path, "use float32, float16 or bfloat16",
 					"%s (%s) drops late pushes, and with each of them the elements that earlier pushes of %s left out", rule, s.Name, e.Name)

@@ -32,7 +32,8 @@ func (c *Config) clock(u Until, computing, rows int) int64 {
 	if u.Epochs == 0 {
 		return u.Iterations
 	}
-	return max(1, int64(c.iterations(u.Epochs*float64(rows), int64(c.Batch(computing))*c.Local.StepsMin()*c.Local.Turns(), Facts{Computes: computing, Rows: rows})))
+	return max(1, int64(c.iterations(u.Epochs*float64(rows),
+		int64(c.Batch(computing))*c.Local.StepsMin()*c.Local.Turns(), Facts{Computes: computing, Rows: rows})))
 }
 
 func (u Until) String() string {
@@ -71,14 +72,16 @@ func (r *Rule) BoundKey() string {
 	return e.Bound
 }
 
-// PhasesOf returns the phases of a rule with the iterations at which they end, or with what ends them. It fails if a phase would not end after its begin.
+// PhasesOf returns the phases of a rule with the iterations at which they end, or with what ends them. It fails if a
+// phase would not end after its begin.
 func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 	r := &c.Sync[rule]
 	phases := r.InTurn()
 	for i, ph := range r.Phases() {
 		at := c.clock(ph.Until, workers, rows)
 		if i > 0 && at > 0 && at <= phases[i-1].Until {
-			return nil, fmt.Errorf("sync: match %q: scheme %s is until %v, which is iteration %d here and not after iteration %d, where it begins; raise its until", r.Match, ph.Scheme, ph.Until, at, phases[i-1].Until)
+			return nil, fmt.Errorf("sync: match %q: scheme %s is until %v, which is iteration %d here and not after "+
+				"iteration %d, where it begins; raise its until", r.Match, ph.Scheme, ph.Until, at, phases[i-1].Until)
 		}
 		phases[i].Until, phases[i].Await = at, ph.Until.Await
 	}
@@ -245,7 +248,8 @@ func (w *walker) crossUntil(t *table, all []Phase, i int, n *yaml.Node) {
 		w.fatal(n, until.path, "write until: 100, until: {epochs: 2}, or until: {straggler: shows}", "is missing: another scheme follows")
 	case i > 0 && !last:
 		was, is := all[i-1].Until, all[i].Until
-		if was.Epochs > 0 && is.Epochs > 0 && is.Epochs <= was.Epochs || was.Iterations > 0 && is.Iterations > 0 && is.Iterations <= was.Iterations {
+		if was.Epochs > 0 && is.Epochs > 0 && is.Epochs <= was.Epochs || was.Iterations > 0 && is.Iterations > 0 &&
+			is.Iterations <= was.Iterations {
 			w.fatal(until.node, until.path, "let each scheme end later than the one before", "%v is not after %v, where it begins", is, was)
 		}
 	}
@@ -304,4 +308,5 @@ func formatUntil(u Until) string {
 var errCopies = errors.New("scheme: lets workers keep copies, but at a change of scheme all workers pull")
 
 // errServerScope refuses a scheme that schedules the link of a server.
-var errServerScope = errors.New("scheme: decides for all shards of its rule on a server, and cannot take turns with another; give it a rule of its own")
+var errServerScope = errors.New("scheme: decides for all shards of its rule on a server, and cannot take turns " +
+	"with another; give it a rule of its own")

@@ -23,8 +23,8 @@ func (c *Config) Resolved(w io.Writer, o *Origins) error {
 	return err
 }
 
-// Hash returns the SHA-256 of the resolved form without comments, in hexadecimal. It does not depend on the origins of values. Ranks compare
-// it to verify that all of them have the same configuration.
+// Hash returns the SHA-256 of the resolved form without comments, in hexadecimal. It does not depend on the origins
+// of values. Ranks compare it to verify that all of them have the same configuration.
 func Hash(c *Config) string {
 	p := &printer{}
 	p.table(bind("", topKeys, c), "", "")
@@ -41,10 +41,11 @@ func Values(c *Config) map[string]string {
 
 // free are the prefixes of keys that may change when a run resumes. They determine when the run ends, what it evaluates, keeps and prints,
 // and its hardware, and change no parameter until its end. model.init acts only at the start.
-var free = []string{"model.init", "train.stop.", "evaluate.", "checkpoint.", "stall.", "metrics.", "simulate.", "cluster.memory_max", "cluster.bind", "cluster.link", "cluster.shared_memory", "device."}
+var free = []string{"model.init", "train.stop.", "evaluate.", "checkpoint.", "stall.", "metrics.", "simulate.",
+	"cluster.memory_max", "cluster.bind", "cluster.link", "cluster.shared_memory", "device."}
 
-// former are defaults of earlier versions, which wrote checkpoints without the key that stands beside each. They count as today's defaults: the
-// parameters of bsp are the same to the bit.
+// former are defaults of earlier versions, which wrote checkpoints without the key that stands beside each. They
+// count as today's defaults: the parameters of bsp are the same to the bit.
 var former = map[string]struct{ value, before string }{"send.order": {"fifo", "shards.parts"}}
 
 // Changed lists the keys, in order, whose values differ from those of a checkpoint, without the free ones. A key that the checkpoint does

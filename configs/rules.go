@@ -133,7 +133,8 @@ func (w *walker) crossPush(t *table, e scheme.Entry, r *Rule) {
 		if r.Push == PushDelta {
 			at = update
 		}
-		w.fatal(at.node, at.path, "remove it", "workers that take steps of their own (local) push what these changed, and local.outer says what the servers do with it")
+		w.fatal(at.node, at.path, "remove it",
+			"workers that take steps of their own (local) push what these changed, and local.outer says what the servers do with it")
 	case (r.Push == PushDelta) != (r.Update == UpdateAdd):
 		at := update
 		if at.node == nil {
@@ -151,14 +152,16 @@ func (w *walker) crossCache(t *table, e scheme.Entry, r *Rule) {
 	if cache == nil || cache.bad || push.bad || e.CopiesOf(r.Params) == scheme.Pulled || r.Push == PushDelta {
 		return
 	}
-	w.fatal(cache.node, cache.path, "add push: delta", "a worker adds its own updates to its copy, and with push: %s it does not know them", r.Push)
+	w.fatal(cache.node, cache.path, "add push: delta",
+		"a worker adds its own updates to its copy, and with push: %s it does not know them", r.Push)
 }
 
 // tryScheme builds the scheme for two workers and throws it away: only its constructor knows which keys
 // contradict each other.
 func tryScheme(e scheme.Entry, r *Phase) error {
 	if _, bounded := e.LeadMax(r.Params); !bounded && r.Common.Fold == scheme.FoldRank {
-		return fmt.Errorf("fold: rank needs a bound on the lead, and %s has none: staged pushes would grow without limit; use fold: arrival, or scheme: ssp", e.Name)
+		return fmt.Errorf("fold: rank needs a bound on the lead, and %s has none: staged pushes would grow without "+
+			"limit; use fold: arrival, or scheme: ssp", e.Name)
 	}
 	env := scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1}
 	_, err := e.New(env, r.Common, r.Params)

@@ -245,7 +245,8 @@ func (l *leaf) form() *form {
 		iterations, epochs := &form{}, &form{}
 		iterations.number("integer", &leaf{spec: &iterationsSpec})
 		epochs.number("number", &leaf{spec: &epochsSpec})
-		s.Any = []*form{iterations, {Type: "object", Properties: map[string]any{"epochs": epochs}, Required: []string{"epochs"}, Further: false}, awaitForm()}
+		s.Any = []*form{iterations,
+			{Type: "object", Properties: map[string]any{"epochs": epochs}, Required: []string{"epochs"}, Further: false}, awaitForm()}
 	case *[]string:
 		s.list(l, new(string))
 	case *[]int, *[]int64:

@@ -84,7 +84,8 @@ func parse(t *text, src []byte) (*yaml.Node, *Diagnostic) {
 	}
 	switch {
 	case err == nil:
-		return refuse(max(next.Line, 1), max(next.Column, 1), "a second document starts here, but a file holds one experiment", "remove the line --- or split the file")
+		return refuse(max(next.Line, 1), max(next.Column, 1),
+			"a second document starts here, but a file holds one experiment", "remove the line --- or split the file")
 	case !errors.Is(err, io.EOF):
 		return refuse(syntaxError(t, src, err))
 	}
@@ -222,7 +223,8 @@ func syntaxHint(msg string) string {
 		return "check the indentation against the lines above"
 	case strings.Contains(msg, "expected alphabetic"), strings.Contains(msg, "unknown anchor"):
 		return `a value that starts with * or & needs quotes, as in match: "*"`
-	case strings.Contains(msg, "',' or"), strings.Contains(msg, "unexpected end of stream"), strings.Contains(msg, "found unexpected document indicator"):
+	case strings.Contains(msg, "',' or"), strings.Contains(msg, "unexpected end of stream"),
+		strings.Contains(msg, "found unexpected document indicator"):
 		return "close the bracket or the quote that is opened here"
 	case strings.Contains(msg, "cannot start any token"):
 		return "quote the value"

@@ -72,7 +72,8 @@ func (l *leaf) inSingle(v float64, n *yaml.Node) *problem {
 	is := float64(float32(v))
 	switch {
 	case math.IsInf(is, 0):
-		return ofFine(problemf("set "+single(largestIn(limits))+" or less", "%s is more than float32 holds, in which it is computed: at most %s", clip(n.Value), single(singleMost)))
+		return ofFine(problemf("set "+single(largestIn(limits))+" or less",
+			"%s is more than float32 holds, in which it is computed: at most %s", clip(n.Value), single(singleMost)))
 	case math.Abs(is) < singleLeast:
 		hint := "set " + single(singleLeast) + " or more"
 		if limits.has(0) {
@@ -80,7 +81,8 @@ func (l *leaf) inSingle(v float64, n *yaml.Node) *problem {
 		}
 		return ofFine(problemf(hint, "%s is less than float32 holds, in which it is computed: at least %s", clip(n.Value), single(singleLeast)))
 	case limits.has(v) && !limits.has(is):
-		return ofFine(problemf("set "+single(largestIn(limits))+" or less", "%s is %s in float32, in which it is computed, and %s", clip(n.Value), number(is), limits.want(number)))
+		return ofFine(problemf("set "+single(largestIn(limits))+" or less",
+			"%s is %s in float32, in which it is computed, and %s", clip(n.Value), number(is), limits.want(number)))
 	}
 	return nil
 }

@@ -199,7 +199,8 @@ func Keys() []Key {
 	var out []Key
 	list := func(prefix string, leaves []*leaf) {
 		for _, l := range leaves {
-			k := Key{Path: join(prefix, l.spec.path), Type: typeName(l), Default: l.def, Values: l.values(), Required: l.required, Limit: limitText(l), Doc: l.doc}
+			k := Key{Path: join(prefix, l.spec.path), Type: typeName(l), Default: l.def, Values: l.values(),
+				Required: l.required, Limit: limitText(l), Doc: l.doc}
 			if l.only != nil {
 				k.With = l.only.path + ": " + orList(l.only.words())
 			}
@@ -265,14 +266,16 @@ type textForm struct {
 }
 
 // textForms are those that tags name.
-var textForms = map[string]*textForm{"run name": &runName, "glob": &glob, "path": &filePath, "parameter file": &parameterFile, "link rates": &linkRates}
+var textForms = map[string]*textForm{"run name": &runName, "glob": &glob, "path": &filePath,
+	"parameter file": &parameterFile, "link rates": &linkRates}
 
 var (
 	runName = textForm{regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`), func(s string) string {
 		return clip(strconv.Quote(s)) + " does not name a folder; use letters, digits, - _ . (not first: - .), at most 100"
 	}}
 	glob = textForm{regexp.MustCompile(`^[A-Za-z0-9_.*?-]+$`), func(s string) string {
-		return clip(strconv.Quote(s)) + " is not a pattern of parameter names; use a name such as fc1.weight, with * for any characters and ? for one"
+		return clip(strconv.Quote(s)) + " is not a pattern of parameter names; use a name such as fc1.weight, with * for " +
+			"any characters and ? for one"
 	}}
 	filePath = textForm{regexp.MustCompile(`^[^\x00]+$`), func(s string) string {
 		if s == "" {
@@ -280,8 +283,10 @@ var (
 		}
 		return "the path holds a zero byte; name a file or folder"
 	}}
-	linkRates = textForm{regexp.MustCompile(`^([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?(, ?([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?)*$`), func(s string) string {
-		return clip(strconv.Quote(s)) + " is not a rate; write it with its unit, as in 10Gbit, 200Mbit or 25MB, and those of single hosts after it: 10Gbit,node3=1Gbit"
+	linkRates = textForm{regexp.MustCompile(
+		`^([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?(, ?([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?)*$`), func(s string) string {
+		return clip(strconv.Quote(s)) + " is not a rate; write it with its unit, as in 10Gbit, 200Mbit or 25MB, and " +
+			"those of single hosts after it: 10Gbit,node3=1Gbit"
 	}}
 	parameterFile = textForm{regexp.MustCompile(`^[^\x00]+\.(safetensors|npz)$`), func(s string) string {
 		if !filePath.MatchString(s) {

@@ -21,9 +21,9 @@ type Point struct {
 	Origins *Origins
 }
 
-// Sweep reads the runs under sweep: all combinations of a mapping from paths to lists of values, where the first path varies slowest, or the
-// items of a list of settings. It returns no points without a sweep. The settings of a point override those of o. The problems are those of
-// the file, or else of the first point with problems.
+// Sweep reads the runs under sweep: all combinations of a mapping from paths to lists of values, where the first path
+// varies slowest, or the items of a list of settings. It returns no points without a sweep. The settings of a point
+// override those of o. The problems are those of the file, or else of the first point with problems.
 func Sweep(name string, src []byte, o Options) ([]Point, Diagnostics) {
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	file := newText(name, src)
@@ -72,7 +72,8 @@ func (w *walker) takeSweep(root *yaml.Node) [][]setting {
 		case value.Kind == yaml.SequenceNode && len(value.Content) > 0:
 			return w.pointList(value)
 		}
-		w.misshapen(key, sweepKey, "write lists of values below it for all combinations, as in train.optimizer.lr: [0.1, 0.01], or a list of settings, as in {train.optimizer.lr: 0.1, seed: 1}",
+		w.misshapen(key, sweepKey, "write lists of values below it for all combinations, as in train.optimizer.lr: [0.1, "+
+			"0.01], or a list of settings, as in {train.optimizer.lr: 0.1, seed: 1}",
 			"want paths with lists of values, or a list of settings, got %s", filled(value))
 		return nil
 	}
@@ -89,7 +90,8 @@ func (w *walker) product(n *yaml.Node) [][]setting {
 			continue
 		}
 		if values.Kind != yaml.SequenceNode || len(values.Content) == 0 {
-			w.misshapen(n.Content[i+1], join(sweepKey, path), "write a list, as in "+path+": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", filled(values))
+			w.misshapen(n.Content[i+1], join(sweepKey, path), "write a list, as in "+path+
+				": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", filled(values))
 			continue
 		}
 		if len(points)*len(values.Content) > PointsMax {
@@ -115,7 +117,8 @@ func (w *walker) pointList(n *yaml.Node) (points [][]setting) {
 	for i, item := range n.Content {
 		settings := deref(item)
 		if settings.Kind != yaml.MappingNode || len(settings.Content) == 0 {
-			w.misshapen(item, fmt.Sprintf("%s[%d]", sweepKey, i), "write {train.optimizer.lr: 0.1, seed: 1}", "want settings, got %s", describe(settings))
+			w.misshapen(item, fmt.Sprintf("%s[%d]", sweepKey, i), "write {train.optimizer.lr: 0.1, seed: 1}",
+				"want settings, got %s", describe(settings))
 			continue
 		}
 		var set []setting

@@ -32,10 +32,13 @@ func TestSweepGivesEveryPoint(t *testing.T) {
 			"list", "sweep:\n  - {train.optimizer.lr: 0.1, seed: 7}\n  - {train.optimizer.name: momentum, train.optimizer.momentum: 0.5}\n",
 			[]string{"train.optimizer.lr=0.1 seed=7", "train.optimizer.name=momentum train.optimizer.momentum=0.5"},
 		},
-		{"values that are lists and sections", "sweep: {model.layers: [[16], [16, 8]], train.stop: [{epochs: 2}]}\n", []string{"model.layers=[16] train.stop={epochs: 2}", "model.layers=[16, 8] train.stop={epochs: 2}"}},
-		{"items of lists", "sync: [{match: '*', scheme: bsp}]\nsweep: {'sync[0].scheme': [bsp, asp]}\n", []string{"sync[0].scheme=bsp", "sync[0].scheme=asp"}},
+		{"values that are lists and sections", "sweep: {model.layers: [[16], [16, 8]], train.stop: [{epochs: 2}]}\n",
+			[]string{"model.layers=[16] train.stop={epochs: 2}", "model.layers=[16, 8] train.stop={epochs: 2}"}},
+		{"items of lists", "sync: [{match: '*', scheme: bsp}]\nsweep: {'sync[0].scheme': [bsp, asp]}\n",
+			[]string{"sync[0].scheme=bsp", "sync[0].scheme=asp"}},
 		{"aliases", "sweep: [{seed: &s 5}, {seed: *s}]\n", []string{"seed=5", "seed=5"}},
-		{"a value taken away", "sweep: {train.optimizer.lr: [0.2], train.optimizer.name: [null]}\n", []string{"train.optimizer.lr=0.2 train.optimizer.name=null"}},
+		{"a value taken away", "sweep: {train.optimizer.lr: [0.2], train.optimizer.name: [null]}\n",
+			[]string{"train.optimizer.lr=0.2 train.optimizer.name=null"}},
 	} {
 		points, ds := Sweep("a.yaml", []byte(sweptBase+c.sweep), Options{})
 		var got []string
@@ -85,7 +88,8 @@ func TestSweepProblemsAreNamed(t *testing.T) {
 		{"sweep: [{}]\n", `sweep[0]: want settings`},
 		{"sweep: [3]\n", `sweep[0]: want settings`},
 		{"sweep: {seed: [1, 2], train.optimizer.lr: [0.1, -1]}\n", `a.yaml:8:49: train.optimizer.lr: must be above 0, got -1; `},
-		{"sweep: {seed: [" + strings.Repeat("1,", 200) + "1], train.optimizer.lr: [" + strings.Repeat("1,", 200) + "1]}\n", "more than 10000 runs"},
+		{"sweep: {seed: [" + strings.Repeat("1,", 200) + "1], train.optimizer.lr: [" + strings.Repeat("1,", 200) + "1]}\n",
+			"more than 10000 runs"},
 	} {
 		points, ds := Sweep("a.yaml", []byte(sweptBase+c.sweep), Options{})
 		var text strings.Builder

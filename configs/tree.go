@@ -81,7 +81,9 @@ func (w *walker) putKey(n *yaml.Node, v *override, i int, value *yaml.Node, last
 	}
 	if at < 0 {
 		at = len(n.Content)
-		n.Content = append(n.Content, w.made(yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s.key, Column: s.col}, v), w.made(yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Column: s.col}, v))
+		n.Content = append(n.Content,
+			w.made(yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s.key, Column: s.col}, v),
+			w.made(yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Column: s.col}, v))
 	}
 	if last {
 		n.Content[at] = w.made(yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s.key, Column: s.col}, v)

@@ -136,13 +136,15 @@ func (w *walker) decimalComma(t *table, rel string, n *yaml.Node, i int) bool {
 		return false
 	}
 	whole, part, rest := n.Content[i+1], n.Content[i+2], n.Content[i+3]
-	if whole.Kind != yaml.ScalarNode || whole.Style != 0 || !wholeDigits.MatchString(whole.Value) || !partDigits.MatchString(part.Value) || !isNull(rest) || rest.Value != "" {
+	if whole.Kind != yaml.ScalarNode || whole.Style != 0 || !wholeDigits.MatchString(whole.Value) ||
+		!partDigits.MatchString(part.Value) || !isNull(rest) || rest.Value != "" {
 		return false
 	}
 	if l := t.leaf(rel); l != nil {
 		l.key, l.node, l.bad = n.Content[i], whole, true
 	}
-	w.misshapen(whole, join(t.prefix, rel), fmt.Sprintf("write %s.%s", whole.Value, part.Value), "%s,%s has a decimal comma, which ends the value within braces", whole.Value, part.Value)
+	w.misshapen(whole, join(t.prefix, rel), fmt.Sprintf("write %s.%s", whole.Value, part.Value),
+		"%s,%s has a decimal comma, which ends the value within braces", whole.Value, part.Value)
 	return true
 }
 
@@ -165,7 +167,8 @@ func (w *walker) section(t *table, rel string, key, value *yaml.Node, unknown fu
 		w.mapping(t, rel, value, unknown)
 	case isNull(value): // all of its keys are commented out
 	default:
-		w.misshapen(value, path, "its keys are: "+strings.Join(t.below(rel), ", ")+t.withWord(rel, value.Value), "want keys and values, got %s", describe(value))
+		w.misshapen(value, path, "its keys are: "+strings.Join(t.below(rel), ", ")+t.withWord(rel, value.Value),
+			"want keys and values, got %s", describe(value))
 		t.excuse(rel)
 	}
 }

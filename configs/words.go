@@ -27,9 +27,11 @@ var otherWords = []otherWord{
 	{"baseline.name", []string{"horovod", "nccl", "ddp", "gloo", "mpi"}, "write allreduce: gradients are summed by MPI"},
 	{"send.order", []string{"p3"}, "write order: priority, and for P3's slices shards: {slice: slices, max_bytes: 200KB}"},
 	{"send.order", []string{"bytescheduler"}, "write order: credit, the policy of ByteScheduler"},
-	{"data.set", []string{"mnist", "fashion_mnist", "fashionmnist", "emnist", "kmnist"}, "write idx, the format of MNIST's files, and their folder as path"},
+	{"data.set", []string{"mnist", "fashion_mnist", "fashionmnist", "emnist", "kmnist"},
+		"write idx, the format of MNIST's files, and their folder as path"},
 	{"model.name", []string{"cnn", "convnet", "lenet5"}, "write lenet, a convolutional network, or one of the resnets"},
-	{"schedule.name", []string{"multistep", "multisteplr", "steplr", "piecewise"}, "write step with every: 30 and factor: 0.1, or step with at: [30, 60] and factor: 0.1"},
+	{"schedule.name", []string{"multistep", "multisteplr", "steplr", "piecewise"},
+		"write step with every: 30 and factor: 0.1, or step with at: [30, 60] and factor: 0.1"},
 	{"schedule.name", []string{"cosineannealing", "cosineannealinglr"}, "write cosine, with over: the iterations until the floor"},
 	{"slow.kind", []string{"gaussian", "gauss"}, "write normal"},
 	{"slow.kind", []string{"none", "factor", "sleep"}, "write factor or sleep without a kind"},
@@ -52,7 +54,8 @@ func wordElsewhere(path, word string) (hint string, ok bool) {
 	return "", false
 }
 
-// ruleWords are the names of rule keys in papers and other programs. A word stands for the first of its keys that the scheme of the rule has.
+// ruleWords are the names of rule keys in papers and other programs. A word stands for the first of its keys that the
+// scheme of the rule has.
 var ruleWords = map[string][]string{
 	"s": {"staleness", "s_l", "s_max"}, "threshold": {"staleness", "tau"}, "slack": {"staleness", "tau"}, "delay": {"tau", "staleness"},
 	"c": {"probability"}, "p": {"probability"}, "prob": {"probability"},

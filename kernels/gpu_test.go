@@ -53,7 +53,8 @@ func TestTheEmulatorHasEverySource(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("//go:build cuemu && !races\n\n// Made by make ptx: the kernels, compiled for the emulator, each file in a namespace of its own, and its entries listed.\n" +
+	b.WriteString("//go:build cuemu && !races\n\n// Made by make ptx: the kernels, compiled for the emulator, each " +
+		"file in a namespace of its own, and its entries listed.\n" +
 		"#include \"cuemu.h\"\n\n#include \"../gpu.cuh\"\n#include \"pick.h\"\n")
 	for _, name := range names {
 		ptx, err := os.ReadFile(strings.TrimSuffix(name, ".cu") + ".ptx")
@@ -132,9 +133,11 @@ func TestStepsFitThePTX(t *testing.T) {
 		}
 		found := entries(k.CUDA.PTX)
 		for _, n := range []Sizes{
-			{0, 0, 0, 0, 0, 1, 1, 0}, {1, 1, 1, 1, 1, 1, 1, 0}, {64, 10, 784, 1, 1, 1, 1, 0}, {128, 16, 32, 32, 16, 3, 1, 1}, {128, 32, 16, 16, 64, 3, 2, 1},
+			{0, 0, 0, 0, 0, 1, 1, 0}, {1, 1, 1, 1, 1, 1, 1, 0}, {64, 10, 784, 1, 1, 1, 1, 0}, {128, 16, 32, 32, 16, 3, 1, 1},
+			{128, 32, 16, 16, 64, 3, 2, 1},
 			{4096, 4096, 4096, 1, 1, 1, 1, 0}, {70000, 3, 5, 7, 2, 5, 1, 2}, {128, 64, 8, 8, 64, 3, 1, 1}, {64, 6, 14, 14, 16, 5, 1, 0},
-			{1 << 15, 1, 8193, 1, 1, 1, 1, 1}, {1 << 20, 1, 2040, 1, 1, 1, 1, 1}, // as long as a vector may be: channels of 268 million values and more
+			// as long as a vector may be: channels of 268 million values and more
+			{1 << 15, 1, 8193, 1, 1, 1, 1, 1}, {1 << 20, 1, 2040, 1, 1, 1, 1, 1},
 		} {
 			for _, s := range k.CUDA.Steps(n) {
 				if s.Entry == "" {
@@ -145,7 +148,8 @@ func TestStepsFitThePTX(t *testing.T) {
 					t.Errorf("%s %v: entry %s has %d parameters, the launch passes %d", k.Name, n, s.Entry, have.parameters, parameters)
 				}
 				threads := s.Block[0] * s.Block[1] * s.Block[2]
-				if threads < 1 || threads > have.threadsMax || s.Grid[0] < 1 || s.Grid[1] < 1 || s.Grid[2] < 1 || s.Grid[1] > 65535 || s.Grid[2] > 65535 {
+				if threads < 1 || threads > have.threadsMax || s.Grid[0] < 1 || s.Grid[1] < 1 || s.Grid[2] < 1 ||
+					s.Grid[1] > 65535 || s.Grid[2] > 65535 {
 					t.Errorf("%s %v: every device refuses grid %v block %v", k.Name, n, s.Grid, s.Block)
 				}
 			}

@@ -42,7 +42,8 @@ func gpuCheck(t *testing.T, program, makefile string, args ...string) (said stri
 // gpu-check starts the program beside it with its arguments, and passes its exit code on. In a clone it builds the program first.
 func TestGPUCheckStartsTheProgram(t *testing.T) {
 	const program = "#!/bin/sh\necho \"it ran $1 $2\"\nexit 1\n"
-	const builds = "gpu-test-bins:\n\tmkdir -p build/gpu\n\tprintf '#!/bin/sh\\necho built; exit 1\\n' >build/gpu/check\n\tchmod +x build/gpu/check\n"
+	const builds = "gpu-test-bins:\n\tmkdir -p build/gpu\n\tprintf '#!/bin/sh\\necho built; exit 1\\n' " +
+		">build/gpu/check\n\tchmod +x build/gpu/check\n"
 	for _, c := range []struct {
 		what, program, makefile, want string
 		code                          int

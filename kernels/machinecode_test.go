@@ -66,7 +66,8 @@ func TestEveryEntryHasABound(t *testing.T) {
 	slices.Sort(have)
 	have = slices.Compact(have)
 	if want := slices.Sorted(maps.Keys(readMachineCode(t))); !slices.Equal(have, want) {
-		t.Errorf("entries of the PTX\n%v\nlines of %s\n%v\nwhere ptxas 11.8 is installed: go test ./kernels -run TestMachineCode -update", have, machineCodeTable, want)
+		t.Errorf("entries of the PTX\n%v\nlines of %s\n%v\nwhere ptxas 11.8 is installed: go test ./kernels -run "+
+			"TestMachineCode -update", have, machineCodeTable, want)
 	}
 }
 
@@ -96,7 +97,8 @@ func TestMachineCode(t *testing.T) {
 	bounds := readMachineCode(t)
 	for _, entry := range slices.Sorted(maps.Keys(have)) {
 		m, most := have[entry], bounds[entry]
-		if m.registers > most.registers || m.spilled > most.spilled || m.total > most.total || m.products != most.products || m.loop > most.loop || m.around > most.around {
+		if m.registers > most.registers || m.spilled > most.spilled || m.total > most.total ||
+			m.products != most.products || m.loop > most.loop || m.around > most.around {
 			t.Errorf("it is\n%sat most is allowed\n%s", m.line(entry), most.line(entry))
 		}
 	}

@@ -22,7 +22,8 @@ func FuzzCounts(f *testing.F) {
 // FuzzFromEnv: for any content of the variables, one a line, the job is read and has a text, or the error names the
 // variables.
 func FuzzFromEnv(f *testing.F) {
-	f.Add("SLURM_JOB_ID=7\nSLURM_JOB_NODELIST=n[1-2]\nSLURM_TASKS_PER_NODE=2(x2)\nSLURM_STEP_ID=0\nSLURM_ARRAY_JOB_ID=3\nSLURM_ARRAY_TASK_ID=2")
+	f.Add("SLURM_JOB_ID=7\nSLURM_JOB_NODELIST=n[1-2]\nSLURM_TASKS_PER_NODE=2(x2)\nSLURM_STEP_ID=0\n" +
+		"SLURM_ARRAY_JOB_ID=3\nSLURM_ARRAY_TASK_ID=2")
 	f.Add("SLURM_JOB_ID=7\nSLURM_HET_SIZE=128\nSLURM_JOB_NODELIST_HET_GROUP_0=n[1-131072]\nSLURM_JOB_GPUS=0-99999999")
 	f.Add("SLURM_JOB_ID=7\nSLURM_GPUS_ON_NODE=999999999999999999\nSLURM_JOB_END_TIME=999999999999999999\nSLURM_LOCALID=-1")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -86,7 +86,8 @@ func TestHostsComeBackFromTheirList(t *testing.T) {
 
 // Any list that Expand accepts survives Compress and Expand; any other list gives an error.
 func FuzzExpand(f *testing.F) {
-	for _, seed := range []string{"h[1-2,4],gpu[08-10]", "rack[1-2]n[08-10],login", "h[1", "[0-0]", "a[1-3]b,c", "é[1-2]", "n[9-11],n[099-101]"} {
+	for _, seed := range []string{"h[1-2,4],gpu[08-10]", "rack[1-2]n[08-10],login", "h[1", "[0-0]", "a[1-3]b,c",
+		"é[1-2]", "n[9-11],n[099-101]"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, list string) {

@@ -27,19 +27,24 @@ func TestJobFromEnvironment(t *testing.T) {
 	}{
 		{"no job", "SLURM_CONF=/etc/slurm.conf SLURM_PROCID=1", nil},
 		{
-			"batch script", "SLURM_JOB_ID=1 SLURM_JOB_NAME=j.sh SLURM_JOB_PARTITION=main SLURM_JOB_NODELIST=h[1-2] SLURM_TASKS_PER_NODE=2(x2) SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=4",
+			"batch script", "SLURM_JOB_ID=1 SLURM_JOB_NAME=j.sh SLURM_JOB_PARTITION=main SLURM_JOB_NODELIST=h[1-2] " +
+				"SLURM_TASKS_PER_NODE=2(x2) SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=4",
 			&Job{ID: "1", Name: "j.sh", Partition: "main", Nodes: []string{"h1", "h2"}, Tasks: []int{2, 2}, LocalID: -1},
 		},
 		{
-			"task of srun", "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_JOB_NODELIST=h[1-2] SLURM_STEP_NODELIST=h[1-2] SLURM_TASKS_PER_NODE=2,1 SLURM_PROCID=1 SLURM_LOCALID=1",
+			"task of srun", "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_JOB_NODELIST=h[1-2] SLURM_STEP_NODELIST=h[1-2] " +
+				"SLURM_TASKS_PER_NODE=2,1 SLURM_PROCID=1 SLURM_LOCALID=1",
 			&Job{ID: "1", Step: "0", Nodes: []string{"h1", "h2"}, Tasks: []int{2, 1}, LocalID: 1},
 		},
 		{
-			"step on fewer nodes", "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_JOB_NODELIST=h[1-2] SLURM_STEP_NODELIST=h1 SLURM_TASKS_PER_NODE=1 SLURM_LOCALID=0",
+			"step on fewer nodes", "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_JOB_NODELIST=h[1-2] SLURM_STEP_NODELIST=h1 " +
+				"SLURM_TASKS_PER_NODE=1 SLURM_LOCALID=0",
 			&Job{ID: "1", Step: "0", Nodes: []string{"h1", "h2"}, LocalID: 0},
 		},
 		{
-			"rank of mpirun, through the step of its daemon", "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_JOB_NODELIST=h[1-4] SLURM_TASKS_PER_NODE=2(x4) SLURM_PROCID=1 SLURM_LOCALID=0 OMPI_COMM_WORLD_LOCAL_RANK=1",
+			"rank of mpirun, through the step of its daemon",
+			"SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_JOB_NODELIST=h[1-4] SLURM_TASKS_PER_NODE=2(x4) SLURM_PROCID=1 " +
+				"SLURM_LOCALID=0 OMPI_COMM_WORLD_LOCAL_RANK=1",
 			&Job{ID: "1", Step: "0", Nodes: []string{"h1", "h2", "h3", "h4"}, Tasks: []int{2, 2, 2, 2}, LocalID: 1},
 		},
 		{
@@ -47,11 +52,15 @@ func TestJobFromEnvironment(t *testing.T) {
 			&Job{ID: "7", Restarts: 1, LocalID: -1},
 		},
 		{
-			"last task of an array", "SLURM_JOB_ID=2 SLURM_ARRAY_JOB_ID=2 SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=2 SLURM_ARRAY_TASK_STEP=2 SLURM_JOB_NODELIST=h1",
+			"last task of an array", "SLURM_JOB_ID=2 SLURM_ARRAY_JOB_ID=2 SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=2 " +
+				"SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=2 SLURM_ARRAY_TASK_STEP=2 SLURM_JOB_NODELIST=h1",
 			&Job{ID: "2", Nodes: []string{"h1"}, Array: &Array{JobID: "2", Index: 2, Count: 2}, LocalID: -1},
 		},
 		{
-			"batch script of a heterogeneous job", "SLURM_JOB_ID=4 SLURM_HET_SIZE=2 SLURM_JOB_NODELIST=h1 SLURM_JOB_NODELIST_HET_GROUP_0=h1 SLURM_JOB_NODELIST_HET_GROUP_1=h[2-3] SLURM_TASKS_PER_NODE=1 SLURM_TASKS_PER_NODE_HET_GROUP_0=1 SLURM_TASKS_PER_NODE_HET_GROUP_1=2(x2)",
+			"batch script of a heterogeneous job",
+			"SLURM_JOB_ID=4 SLURM_HET_SIZE=2 SLURM_JOB_NODELIST=h1 SLURM_JOB_NODELIST_HET_GROUP_0=h1 " +
+				"SLURM_JOB_NODELIST_HET_GROUP_1=h[2-3] SLURM_TASKS_PER_NODE=1 SLURM_TASKS_PER_NODE_HET_GROUP_0=1 " +
+				"SLURM_TASKS_PER_NODE_HET_GROUP_1=2(x2)",
 			&Job{
 				ID: "4", Nodes: []string{"h1", "h2", "h3"}, Tasks: []int{1, 2, 2}, LocalID: -1,
 				Groups: []Group{{[]string{"h1"}, []int{1}}, {[]string{"h2", "h3"}, []int{2, 2}}},
@@ -82,11 +91,13 @@ func TestJobFromEnvironment(t *testing.T) {
 }
 
 func TestJobNamesTheVariableThatItCannotRead(t *testing.T) {
-	j, err := FromEnv(env("SLURM_JOB_ID=1 SLURM_JOB_NODELIST=h[2-1] SLURM_TASKS_PER_NODE=x SLURM_RESTART_COUNT=-1 SLURM_JOB_GPUS=a SLURM_HET_SIZE=0"))
+	j, err := FromEnv(env("SLURM_JOB_ID=1 SLURM_JOB_NODELIST=h[2-1] SLURM_TASKS_PER_NODE=x SLURM_RESTART_COUNT=-1 " +
+		"SLURM_JOB_GPUS=a SLURM_HET_SIZE=0"))
 	if j == nil || j.ID != "1" {
 		t.Fatalf("%+v", j)
 	}
-	for _, want := range []string{`SLURM_JOB_NODELIST is "h[2-1]"`, `SLURM_TASKS_PER_NODE is "x"`, `SLURM_RESTART_COUNT is "-1"`, `SLURM_JOB_GPUS is "a"`} {
+	for _, want := range []string{`SLURM_JOB_NODELIST is "h[2-1]"`, `SLURM_TASKS_PER_NODE is "x"`,
+		`SLURM_RESTART_COUNT is "-1"`, `SLURM_JOB_GPUS is "a"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nlacks %s", err, want)
 		}
@@ -94,12 +105,15 @@ func TestJobNamesTheVariableThatItCannotRead(t *testing.T) {
 }
 
 func TestJobText(t *testing.T) {
-	j, err := FromEnv(env("SLURM_JOB_ID=2 SLURM_JOB_NAME=lr SLURM_JOB_PARTITION=main SLURM_ARRAY_JOB_ID=2 SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_TASK_COUNT=4 SLURM_JOB_NODELIST=h[1-2] SLURM_TASKS_PER_NODE=2(x2) SLURM_JOB_GPUS=0,1 SLURM_RESTART_COUNT=1 SLURM_JOB_END_TIME=5400"))
+	j, err := FromEnv(env("SLURM_JOB_ID=2 SLURM_JOB_NAME=lr SLURM_JOB_PARTITION=main SLURM_ARRAY_JOB_ID=2 " +
+		"SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_TASK_COUNT=4 SLURM_JOB_NODELIST=h[1-2] SLURM_TASKS_PER_NODE=2(x2) " +
+		"SLURM_JOB_GPUS=0,1 SLURM_RESTART_COUNT=1 SLURM_JOB_END_TIME=5400"))
 	want := "job 2 (lr); task 3 of array 2, 4 tasks; partition main; h[1-2], 4 tasks; GPUs 0,1 of this node; requeued 1 times; ends in 1h20m0s"
 	if got := j.Text(time.Unix(600, 0)); err != nil || got != want {
 		t.Errorf("%s, %v, want\n%s", got, err, want)
 	}
-	j, err = FromEnv(env("SLURM_JOB_ID=4 SLURM_HET_SIZE=2 SLURM_JOB_NODELIST_HET_GROUP_0=cpu1 SLURM_JOB_NODELIST_HET_GROUP_1=gpu[1-2] SLURM_TASKS_PER_NODE_HET_GROUP_0=2 SLURM_TASKS_PER_NODE_HET_GROUP_1=4(x2)"))
+	j, err = FromEnv(env("SLURM_JOB_ID=4 SLURM_HET_SIZE=2 SLURM_JOB_NODELIST_HET_GROUP_0=cpu1 " +
+		"SLURM_JOB_NODELIST_HET_GROUP_1=gpu[1-2] SLURM_TASKS_PER_NODE_HET_GROUP_0=2 SLURM_TASKS_PER_NODE_HET_GROUP_1=4(x2)"))
 	if got := j.Text(time.Unix(0, 0)); err != nil || got != "job 4; part 0 on cpu1, 2 tasks; part 1 on gpu[1-2], 8 tasks" {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -112,7 +126,8 @@ func TestRemaining(t *testing.T) {
 	if err != nil || !limited || left != 90*time.Second {
 		t.Errorf("from the environment: %v, %v, %v", left, limited, err)
 	}
-	if _, _, err := (&Job{ID: "1"}).Remaining(t.Context(), now, refuse); err == nil || !strings.Contains(err.Error(), "job 1") || !strings.Contains(err.Error(), "not found") {
+	if _, _, err := (&Job{ID: "1"}).Remaining(t.Context(), now, refuse); err == nil ||
+		!strings.Contains(err.Error(), "job 1") || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("neither knows the time: %v", err)
 	}
 	for _, c := range []struct {

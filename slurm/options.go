@@ -73,13 +73,15 @@ func optionName(word string) string {
 
 // hasControls returns whether a text is not one line of plain text.
 func hasControls(text string) bool {
-	return !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
+	return !utf8.ValidString(text) ||
+		strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
 }
 
 // optionWords splits a text like sbatch.
 func optionWords(text string) (words []string, err error) {
 	if hasControls(text) {
-		return nil, errors.New("it holds a line break or another control character, and sbatch would take the rest for the script; give each option a flag of its own")
+		return nil, errors.New("it holds a line break or another control character, and sbatch would take the rest for " +
+			"the script; give each option a flag of its own")
 	}
 	var quote byte
 	word, inside := []byte{}, false
@@ -121,7 +123,8 @@ func optionWords(text string) (words []string, err error) {
 var timeForms = regexp.MustCompile(`^(?:([0-9]+)-([0-9]+)(?::([0-9]+)(?::([0-9]+))?)?|([0-9]+)(?::([0-9]+)(?::([0-9]+))?)?)$`)
 
 // TimeForms describes the input of ParseTime.
-const TimeForms = "a time with its unit, as in 3h50m, or in the form of Slurm: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds"
+const TimeForms = "a time with its unit, as in 3h50m, or in the form of Slurm: minutes, minutes:seconds, " +
+	"hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds"
 
 // ParseTime reads a time limit in a form of sbatch or with units.
 func ParseTime(text string) (time.Duration, error) {

@@ -35,12 +35,18 @@ func TestCheckOption(t *testing.T) {
 		text, want string // "": CheckOption accepts it
 	}{
 		{"--constraint=a100", ""}, {"-C a100|v100", ""}, {"--exclusive", ""}, {"--mem=16G", ""}, {"--no-requeue", ""},
-		{`--comment="run #3, it's mine"`, ""}, {`--comment='a "b"'`, ""}, {`--comment=a\#b`, ""}, {"--output=logs/%j.out", ""}, {"--mail-type=END --mail-user=a@b", ""},
-		{"", "not an option"}, {"a100", "not an option"}, {" --exclusive", "not an option"}, {"hetjob", "not an option"}, {"rm -rf x", "not an option"},
-		{"--a\n#SBATCH --nodes=4", "line break"}, {"--a\nrm x", "line break"}, {"--a\r", "line break"}, {"--a\u2028", "line break"}, {"--a\x00", "control character"}, {"--a\xff", "control character"},
-		{"--comment=a#b", "comment"}, {"--comment=a # b", "comment"}, {`--comment="a`, `a quote " is not closed`}, {"--comment='a", "quote ' is not closed"}, {`--comment=a\`, "backslash"},
-		{"--nodes=4", "the flag --nodes sets it"}, {"-N4", "the flag --nodes sets it"}, {"-N 4", "the flag --nodes sets it"}, {"--exclusive --time=3", "the flag --time sets it"},
-		{`"--time"=3`, "not an option"}, {"--ntasks 4", "--ranks"}, {"--array=1-4", "sweep"}, {"--signal=USR1", "depends on it"}, {"--requeue", "depends on it"}, {"--wrap=ls", "there is a script"},
+		{`--comment="run #3, it's mine"`, ""}, {`--comment='a "b"'`, ""}, {`--comment=a\#b`, ""},
+		{"--output=logs/%j.out", ""}, {"--mail-type=END --mail-user=a@b", ""},
+		{"", "not an option"}, {"a100", "not an option"}, {" --exclusive", "not an option"}, {"hetjob", "not an option"},
+		{"rm -rf x", "not an option"},
+		{"--a\n#SBATCH --nodes=4", "line break"}, {"--a\nrm x", "line break"}, {"--a\r", "line break"},
+		{"--a\u2028", "line break"}, {"--a\x00", "control character"}, {"--a\xff", "control character"},
+		{"--comment=a#b", "comment"}, {"--comment=a # b", "comment"}, {`--comment="a`, `a quote " is not closed`},
+		{"--comment='a", "quote ' is not closed"}, {`--comment=a\`, "backslash"},
+		{"--nodes=4", "the flag --nodes sets it"}, {"-N4", "the flag --nodes sets it"},
+		{"-N 4", "the flag --nodes sets it"}, {"--exclusive --time=3", "the flag --time sets it"},
+		{`"--time"=3`, "not an option"}, {"--ntasks 4", "--ranks"}, {"--array=1-4", "sweep"},
+		{"--signal=USR1", "depends on it"}, {"--requeue", "depends on it"}, {"--wrap=ls", "there is a script"},
 		{`--"time"=3`, "the flag --time sets it"}, {"-A p", "--account"}, {"--qos=q", "--qos"},
 	} {
 		switch err := CheckOption(c.text); {
@@ -48,7 +54,8 @@ func TestCheckOption(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}
-	for text, want := range map[string]bool{"--mem=4G": true, "--exclusive --mem-per-cpu=2G": true, "--mem-per-gpu 1": true, "--memory": false, "--mem-bind=local": false, "-C a": false} {
+	for text, want := range map[string]bool{"--mem=4G": true, "--exclusive --mem-per-cpu=2G": true,
+		"--mem-per-gpu 1": true, "--memory": false, "--mem-bind=local": false, "-C a": false} {
 		if AsksForMemory(text) != want {
 			t.Errorf("%q asks for memory: %t", text, !want)
 		}
@@ -70,7 +77,8 @@ func TestScriptHasExactlyTheGivenOptions(t *testing.T) {
 		servers: {"--account=proj", "--qos=high", "--mem=64M", "--constraint=cpu"},
 		workers: {"--account=proj", "--qos=high", "--mem=1088M", "--constraint=a100", "--exclusive"},
 	} {
-		for _, option := range []string{"--account=proj", "--qos=high", "--mem=64M", "--mem=1088M", "--constraint=cpu", "--constraint=a100", "--exclusive"} {
+		for _, option := range []string{"--account=proj", "--qos=high", "--mem=64M", "--mem=1088M", "--constraint=cpu",
+			"--constraint=a100", "--exclusive"} {
 			wanted := false
 			for _, w := range want {
 				wanted = wanted || w == option

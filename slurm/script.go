@@ -53,7 +53,8 @@ var Launchers = []string{"pmix", "pmi2", "mpirun"}
 func (s *Script) Check() error {
 	for _, w := range slices.Concat([]string{s.Program, s.Config, s.Out}, s.Flags) {
 		if hasControls(w) {
-			return fmt.Errorf("%s holds a line break or another control character, which a job script cannot have; rename the file, or write the setting into it", foreign.Text(w))
+			return fmt.Errorf("%s holds a line break or another control character, which a job script cannot have; rename "+
+				"the file, or write the setting into it", foreign.Text(w))
 		}
 	}
 	if strings.HasPrefix(s.Program, "-") {
@@ -118,7 +119,8 @@ func (s *Script) head(w *writer) {
 	w.sbatch("The output: "+output+" is the name with the job number.", "--output="+output)
 	w.sbatch("After a requeue the output is appended.", "--open-mode=append")
 	w.sbatch("After a node failure, or at the script's request, the job goes back to the queue.", "--requeue")
-	w.sbatch(fmt.Sprintf("%d seconds before the end this script, not its ranks, receives a signal.", int(warningTime.Seconds())), fmt.Sprintf("--signal=B:USR1@%d", int(warningTime.Seconds())))
+	w.sbatch(fmt.Sprintf("%d seconds before the end this script, not its ranks, receives a signal.",
+		int(warningTime.Seconds())), fmt.Sprintf("--signal=B:USR1@%d", int(warningTime.Seconds())))
 	if s.Array != nil {
 		list := arrayList(s.Array.List)
 		about := "One task per configuration that has not finished yet."
@@ -167,7 +169,8 @@ func (s *Script) part(w *writer, p Part) {
 		w.sbatch("The quality of service.", "--qos="+s.QOS)
 	}
 	if p.Memory > 0 {
-		w.sbatch("Memory of each host: the peak of its ranks, each with its copy of the data, and a reserve for MPI and other libraries.", fmt.Sprintf("--mem=%dM", mebibytes(p.Memory)))
+		w.sbatch("Memory of each host: the peak of its ranks, each with its copy of the data, and a reserve for MPI and "+
+			"other libraries.", fmt.Sprintf("--mem=%dM", mebibytes(p.Memory)))
 	}
 	for _, o := range p.Options {
 		w.sbatch("Set with --sbatch-arg.", o)
@@ -187,7 +190,9 @@ func (s *Script) folders(w *writer) {
 	w.block("An unset variable is an error; exit codes are handled below.", "set -u")
 	config, out := Quote(File(s.Config)), Quote(File(s.Out))
 	if s.Array != nil {
-		w.block("Settings in the environment of the submitting shell would override the configurations, which are complete. Those of kernels belong to the host.", `for name in "${!FLUENTPS_@}"; do [[ $name == FLUENTPS_KERNELS_* ]] || unset "$name"; done`)
+		w.block("Settings in the environment of the submitting shell would override the configurations, which are "+
+			"complete. Those of kernels belong to the host.",
+			`for name in "${!FLUENTPS_@}"; do [[ $name == FLUENTPS_KERNELS_* ]] || unset "$name"; done`)
 		w.block("The numbered configuration of this task, and the run folder beside it.", `number=$(printf '%04d' "$SLURM_ARRAY_TASK_ID")`)
 		config, out = config+`"/$number.yaml"`, out+`"/$number"`
 	}
@@ -198,7 +203,8 @@ func (s *Script) folders(w *writer) {
 		`finished() { grep -qs '"finished": "ok"' "$out/summary.json"; }`)
 	w.block("Whether the checkpoint that the summary names is whole, if it names one.",
 		`whole() { local at; at=$(sed -n 's/^  "checkpoint": "\(.*\)",$/\1/p' "$out/summary.json"); [ -z "$at" ] || [ -s "$out/$at/manifest.json" ]; }`)
-	w.block("Submitted again after the end, the script has nothing to do. To continue with a larger budget, remove these lines. A job that was requeued because its last checkpoint was not whole goes on.",
+	w.block("Submitted again after the end, the script has nothing to do. To continue with a larger budget, remove "+
+		"these lines. A job that was requeued because its last checkpoint was not whole goes on.",
 		`if finished && { [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || whole; }; then`, `	echo "$out has finished already"`, "	exit 0", "fi")
 }
 
@@ -215,7 +221,8 @@ func (s *Script) launch(w *writer) {
 		`ours() { grep -lsF -e "\"start\": \"$start\"" -e "\"start\": \"$start." "$@"; }`)
 	w.block("Whether the summary is of this start.", `summed() { [ -n "$(ours "$out/summary.json")" ]; }`)
 	if s.Launcher == "pmix" {
-		w.block("The barrier of the ranks at the start. With Slurm's default some ranks were seen to pass it before all had entered (22.05), and Open MPI then crashed.",
+		w.block("The barrier of the ranks at the start. With Slurm's default some ranks were seen to pass it before all "+
+			"had entered (22.05), and Open MPI then crashed.",
 			"export SLURM_PMIX_FENCE=ring")
 	}
 	line, about := s.launcher()
@@ -225,19 +232,23 @@ func (s *Script) launch(w *writer) {
 	}
 	if s.Restarts > 0 {
 		line = slices.Concat(run, []string{"--restarts", strconv.Itoa(s.Restarts), "--"}, line)
-		about += fmt.Sprintf(" The program starts it, and if a process dies, restarts it at most %d times, without another wait in the queue; training since the newest checkpoint (see checkpoint.every) is lost.", s.Restarts)
+		about += fmt.Sprintf(" The program starts it, and if a process dies, restarts it at most %d times, without "+
+			"another wait in the queue; training since the newest checkpoint (see checkpoint.every) is lost.", s.Restarts)
 	} else {
 		line = append(line, run...)
 	}
-	w.block(about+" If the run folder has a checkpoint, the run resumes from it; otherwise it starts from scratch.", strings.Join(line, " ")+" &")
-	w.block("A warning that arrived before the launcher was known is forwarded once the launcher can handle it. A later warning interrupts wait, which is then repeated.",
+	w.block(about+" If the run folder has a checkpoint, the run resumes from it; otherwise it starts from scratch.",
+		strings.Join(line, " ")+" &")
+	w.block("A warning that arrived before the launcher was known is forwarded once the launcher can handle it. A "+
+		"later warning interrupts wait, which is then repeated.",
 		"launcher=$!",
 		`if [ -n "$early" ]; then`,
 		"	sleep 1",
 		`	kill -USR1 "$launcher"`,
 		"fi")
 	if s.mayHang() {
-		w.block("With several parts, srun was seen to hang after all ranks had ended (22.05). The run writes its summary last; half a minute after that, srun is killed.",
+		w.block("With several parts, srun was seen to hang after all ranks had ended (22.05). The run writes its summary "+
+			"last; half a minute after that, srun is killed.",
 			"(",
 			`	until summed || ! kill -0 "$launcher"; do sleep 5; done`,
 			"	sleep 30",
@@ -271,7 +282,8 @@ func (s *Script) launcher() (line []string, about string) {
 	about = "Open MPI's launcher gets the hosts from Slurm."
 	if nodes > 1 {
 		line = append(line, keepAlive)
-		about += " By default it waits a quarter of an hour for a host that is cut off; with keep-alive messages it gives up after half a minute, which must be less than stall.peer."
+		about += " By default it waits a quarter of an hour for a host that is cut off; with keep-alive messages it " +
+			"gives up after half a minute, which must be less than stall.peer."
 	}
 	if s.Launcher != "mpirun" {
 		line = []string{"srun --mpi=" + s.Launcher}
@@ -329,7 +341,10 @@ func (s *Script) end(w *writer) {
 		"	scontrol requeue "+id+" && exit 0",
 		"	exit 75",
 		"fi")
-	w.block("0, 1 and 5: the run has ended. Any other code: a rank died or does not answer, perhaps because of its node, which Slurm may report only minutes later. Examples are 4, codes above 128, and 2, the code of a process after a fatal error such as SIGBUS or a lack of memory; the run itself exits with 2 only before it trains. If this start has left a checkpoint, the run is tried again.",
+	w.block("0, 1 and 5: the run has ended. Any other code: a rank died or does not answer, perhaps because of its "+
+		"node, which Slurm may report only minutes later. Examples are 4, codes above 128, and 2, the code of a process "+
+		"after a fatal error such as SIGBUS or a lack of memory; the run itself exits with 2 only before it trains. If "+
+		"this start has left a checkpoint, the run is tried again.",
 		`case $code in 0 | 1 | 5) again="" ;; *) again=$(ours "$out"/checkpoints/0*/manifest.json) ;; esac`,
 		`if [ -n "$again" ]; then`,
 		`	echo "$out failed with code $code, and will resume from its newest checkpoint after a requeue"`,

@@ -120,7 +120,8 @@ func runText(t *testing.T, script, program string, env ...string) (out string, c
 }
 
 func testScript() *Script {
-	return &Script{Job: "j", Program: "fluentps", Config: "a b.yaml", Out: "run", Time: time.Hour, Launcher: "pmix", Parts: []Part{{Nodes: 1, Ranks: 2}}}
+	return &Script{Job: "j", Program: "fluentps", Config: "a b.yaml", Out: "run", Time: time.Hour, Launcher: "pmix",
+		Parts: []Part{{Nodes: 1, Ranks: 2}}}
 }
 
 // With several parts srun may hang after the end of the run. The job ends all the same, with the code of the run. A
@@ -138,9 +139,12 @@ func TestALauncherThatHangsIsKilled(t *testing.T) {
 		{"takes its time", "sleep 1\n" + writesSummary, 0, "srun "},
 		{"fails late", "sleep 1; exit 7", 7, "srun "},
 		{"killed", "kill -KILL $$", 137, "srun "},
-		{"hangs when it was stopped", "sleep 1.1; mkdir -p run; echo '  \"start\": \"12.0\", \"finished\": \"stopped by SIGUSR1\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 0, "scontrol requeue 12"},
-		{"hangs when it missed its target", "sleep 1.1; mkdir -p run; echo '  \"start\": \"12.0\", \"finished\": \"target 0.9 not reached\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 5, "srun "},
-		{"keeps running beside an old summary", "mkdir -p run; echo '  \"finished\": \"ok\",' >run/summary.json; touch -d '1 hour ago' run/summary.json; sleep 2; exit 7", 7, "srun "},
+		{"hangs when it was stopped", "sleep 1.1; mkdir -p run; echo '  \"start\": \"12.0\", \"finished\": \"stopped by " +
+			"SIGUSR1\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 0, "scontrol requeue 12"},
+		{"hangs when it missed its target", "sleep 1.1; mkdir -p run; echo '  \"start\": \"12.0\", \"finished\": " +
+			"\"target 0.9 not reached\",' >run/summary.json\nexec sleep 1000 >/dev/null 2>&1\n", 5, "srun "},
+		{"keeps running beside an old summary",
+			"mkdir -p run; echo '  \"finished\": \"ok\",' >run/summary.json; touch -d '1 hour ago' run/summary.json; sleep 2; exit 7", 7, "srun "},
 	} {
 		s := testScript()
 		s.Parts = append(s.Parts, Part{Nodes: 1, Ranks: 2})
@@ -166,17 +170,22 @@ func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 		{"done", writesSummary, 0, []string{"srun --mpi=pmix --kill-on-bad-exit=1 fluentps run a b.yaml --out run --resume auto"}},
 		{"failed", "exit 7", 7, nil},
 		{"killed after its end", writesSummary + "exit 137", 0, []string{"WARNING: the launcher left with 137 after the run had finished"}},
-		{"killed beside the end of another start", "mkdir -p run; printf '  \"start\": \"11.0\",\n  \"finished\": \"ok\",\n' >run/summary.json\nexit 137", 137, nil},
-		{"its checkpoint is not whole", "mkdir -p run; printf '  \"start\": \"12.0\",\n  \"finished\": \"ok\",\n  \"checkpoint\": \"checkpoints/1\",\n' >run/summary.json\nexit 137", 137, nil},
+		{"killed beside the end of another start",
+			"mkdir -p run; printf '  \"start\": \"11.0\",\n  \"finished\": \"ok\",\n' >run/summary.json\nexit 137", 137, nil},
+		{"its checkpoint is not whole", "mkdir -p run; printf '  \"start\": \"12.0\",\n  \"finished\": \"ok\",\n  " +
+			"\"checkpoint\": \"checkpoints/1\",\n' >run/summary.json\nexit 137", 137, nil},
 		{"a zero that is none", "exit 0", 1, []string{"does not say that the run finished"}},
 		{"stopped early", "exit 75", 0, []string{"will resume after a requeue", "scontrol requeue 12"}},
-		{"killed further than it was", writesCheckpoint + "exit 137", 0, []string{"run failed with code 137, and will resume", "scontrol requeue 12"}},
+		{"killed further than it was", writesCheckpoint + "exit 137", 0,
+			[]string{"run failed with code 137, and will resume", "scontrol requeue 12"}},
 		{"killed where it was", writesCheckpoint + "sed -i 's/12.0/12.1/' run/checkpoints/0*/manifest.json\nexit 137", 137, nil},
 		{"refused beside another job that trains", writesCheckpoint + "sed -i 's/12.0/13.0/' run/checkpoints/0*/manifest.json\nexit 2", 2, nil},
-		{"killed beside the end of job 1230", "mkdir -p run; printf '  \"start\": \"1230.0\",\n  \"finished\": \"ok\",\n' >run/summary.json\nexit 137", 137, nil},
+		{"killed beside the end of job 1230", "mkdir -p run; printf '  \"start\": \"1230.0\",\n  \"finished\": " +
+			"\"ok\",\n' >run/summary.json\nexit 137", 137, nil},
 		{"killed before it trained", "exit 137", 137, nil},
 		{"stalled", writesCheckpoint + "exit 4", 0, []string{"scontrol requeue 12"}},
-		{"ended by a fatal error further than it was", writesCheckpoint + "exit 2", 0, []string{"run failed with code 2, and will resume", "scontrol requeue 12"}},
+		{"ended by a fatal error further than it was", writesCheckpoint + "exit 2", 0,
+			[]string{"run failed with code 2, and will resume", "scontrol requeue 12"}},
 		{"refused, or ended before it trained", "exit 2", 2, nil},
 		{"a host was lost", writesCheckpoint + "exit 205", 0, []string{"scontrol requeue 12"}},
 		{"a launcher with a code of its own", writesCheckpoint + "exit 7", 0, []string{"scontrol requeue 12"}},
@@ -220,7 +229,8 @@ func TestEachCombinationIsJudgedAsThePageSays(t *testing.T) {
 		t.Skip("no bash on this machine")
 	}
 	text, err := os.ReadFile("../ps/FAULTS.md")
-	_, rest, found := strings.Cut(string(text), "| summary of this start | its checkpoint | launcher's code | `--restarts` | job script | bare launcher |\n|---|---|---|---|---|---|\n")
+	_, rest, found := strings.Cut(string(text),
+		"| summary of this start | its checkpoint | launcher's code | `--restarts` | job script | bare launcher |\n|---|---|---|---|---|---|\n")
 	if err != nil || !found {
 		t.Fatal("FAULTS.md has no table of combinations", err)
 	}
@@ -239,7 +249,8 @@ func TestEachCombinationIsJudgedAsThePageSays(t *testing.T) {
 			program += "cp run/checkpoints/000000000001/manifest.json run/checkpoints/000000000002\n"
 		}
 		if start := map[bool]string{true: "11.0", false: "12.0"}[summary == "another start's"]; summary != "none" {
-			program += `printf '{\n  "start": "` + start + `",\n  "finished": "` + finishedBy[summary] + `",\n  "checkpoint": "checkpoints/000000000002",\n  "mode": "mpi"\n}\n' >run/summary.json` + "\n"
+			program += `printf '{\n  "start": "` + start + `",\n  "finished": "` + finishedBy[summary] +
+				`",\n  "checkpoint": "checkpoints/000000000002",\n  "mode": "mpi"\n}\n' >run/summary.json` + "\n"
 		}
 		s := testScript()
 		if rows++; rows%2 == 0 {
@@ -271,7 +282,8 @@ func TestARequeuedJobGoesOnWhereTheCheckpointIsNotWhole(t *testing.T) {
 	before := `mkdir -p run; printf '  "start": "12.0",\n  "finished": "ok",\n  "checkpoint": "checkpoints/1",\n' >run/summary.json` + "\n"
 	for restarts, want := range map[string]string{"0": "run has finished already", "1": "srun --mpi=pmix"} {
 		script := strings.Replace(s.Text(), "set -u\n", "set -u\n"+before, 1)
-		if out, _ := runText(t, script, "exit 3", "SLURM_RESTART_COUNT="+restarts); !strings.Contains(out, want) || strings.Contains(out, "already") && restarts == "1" {
+		if out, _ := runText(t, script, "exit 3", "SLURM_RESTART_COUNT="+restarts); !strings.Contains(out, want) ||
+			strings.Contains(out, "already") && restarts == "1" {
 			t.Errorf("restart %s: no %q\n%s", restarts, want, out)
 		}
 	}
@@ -292,7 +304,8 @@ func TestScriptOfAnArrayTakesItsOwnConfiguration(t *testing.T) {
 	}
 	s := testScript()
 	s.Array = &Indices{List: []int{3}}
-	out, code := runTemplate(t, s, "echo \"seed is ${FLUENTPS_SEED-unset}\"\nexit 75", "SLURM_ARRAY_JOB_ID=11", "SLURM_ARRAY_TASK_ID=3", "FLUENTPS_SEED=5")
+	out, code := runTemplate(t, s, "echo \"seed is ${FLUENTPS_SEED-unset}\"\nexit 75", "SLURM_ARRAY_JOB_ID=11",
+		"SLURM_ARRAY_TASK_ID=3", "FLUENTPS_SEED=5")
 	for _, want := range []string{"seed is unset", "run a b.yaml/0003.yaml --out run/0003 --resume auto", "scontrol requeue 11_3"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("left with %d, lacks %q:\n%s", code, want, out)
@@ -323,7 +336,8 @@ func TestClock(t *testing.T) {
 
 func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{
-		"a/b-c_1.yaml": "a/b-c_1.yaml", "x=1": "x=1", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "sync[0].x=1": "'sync[0].x=1'", "~": "'~'", "é": "'é'",
+		"a/b-c_1.yaml": "a/b-c_1.yaml", "x=1": "x=1", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'",
+		"sync[0].x=1": "'sync[0].x=1'", "~": "'~'", "é": "'é'",
 	} {
 		if got := Quote(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
@@ -338,7 +352,8 @@ func TestMpirunOverHostsSendsKeepAlives(t *testing.T) {
 		t.Error("on one host, too")
 	}
 	s.Parts[0].Nodes = 2
-	if want := "mpirun -n 6 --bind-to none --mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4 bin/fluentps run "; !strings.Contains(s.Text(), want) {
+	if want := "mpirun -n 6 --bind-to none --mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 5 --mca " +
+		"oob_tcp_keepalive_probes 4 bin/fluentps run "; !strings.Contains(s.Text(), want) {
 		t.Errorf("no %q in\n%s", want, s.Text())
 	}
 }

@@ -28,7 +28,8 @@ func (j *Job) Remaining(ctx context.Context, now time.Time, ask Asker) (left tim
 	}
 	out, err := ask(ctx, "squeue", "--noheader", "--jobs="+j.name(), "--format=%L")
 	if err != nil {
-		return 0, false, fmt.Errorf("slurm: the end of job %s is not in SLURM_JOB_END_TIME, and squeue does not give it: %w; give the time yourself", j.ID, err)
+		return 0, false, fmt.Errorf("slurm: the end of job %s is not in SLURM_JOB_END_TIME, and squeue does not give it: "+
+			"%w; give the time yourself", j.ID, err)
 	}
 	word, _, _ := strings.Cut(strings.TrimSpace(out), "\n") // the parts of a heterogeneous job end together
 	switch word {

@@ -63,8 +63,8 @@ func (j *Job) WhyStopped(ctx context.Context, now time.Time, ask Asker) string {
 	return fmt.Sprintf("Slurm does not end job %s, which has no time limit", j.ID)
 }
 
-// wasKilled says whether a signal has ended a command. Slurm sends the signal that stops a run to all processes of the job's step, one after
-// the other, so it may also reach a command that the run has just started.
+// wasKilled says whether a signal has ended a command. Slurm sends the signal that stops a run to all processes of
+// the job's step, one after the other, so it may also reach a command that the run has just started.
 func wasKilled(err error) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -13,9 +13,11 @@ import (
 
 // shown is what scontrol of Slurm 22.05 showed a step of the job while it had SIGTERM; its name is meant to mislead.
 func shown(state, requeue, times string) string {
-	return "JobId=7 JobName=a JobState=TIMEOUT Reason=NodeDown\n   UserId=root(0) GroupId=root(0) MCS_label=N/A\n   Priority=4294901759 Nice=0 Account=(null) QOS=(null)\n   " +
+	return "JobId=7 JobName=a JobState=TIMEOUT Reason=NodeDown\n   UserId=root(0) GroupId=root(0) MCS_label=N/A\n   " +
+		"Priority=4294901759 Nice=0 Account=(null) QOS=(null)\n   " +
 		state + " Dependency=(null)\n   " + requeue + " BatchFlag=1 Reboot=0 ExitCode=0:15\n   " + times +
-		" TimeMin=N/A\n   SubmitTime=2026-11-27T18:27:59 EligibleTime=2026-11-27T18:27:59\n   Features=(null) DelayBoot=00:00:00\n   Command=/x JobState=NODE_FAIL\n   Power=\n\n"
+		" TimeMin=N/A\n   SubmitTime=2026-11-27T18:27:59 EligibleTime=2026-11-27T18:27:59\n   Features=(null) " +
+		"DelayBoot=00:00:00\n   Command=/x JobState=NODE_FAIL\n   Power=\n\n"
 }
 
 func TestWhySlurmStopsAJob(t *testing.T) {
@@ -25,15 +27,21 @@ func TestWhySlurmStopsAJob(t *testing.T) {
 		{shown("JobState=COMPLETING Reason=None", first, "RunTime=00:00:08 TimeLimit=00:10:00"), "job 7 was cancelled (scancel)"},
 		{shown("JobState=CANCELLED Reason=None", first, "RunTime=00:00:08 TimeLimit=UNLIMITED"), "job 7 was cancelled (scancel)"},
 		{shown("JobState=COMPLETING Reason=None", again, "RunTime=00:00:00 TimeLimit=00:10:00"), "job 7 was requeued"},
-		{shown("JobState=COMPLETING Reason=TimeLimit", first, "RunTime=01:00:27 TimeLimit=01:00:00"), "job 7 has reached its time limit of 1h0m0s"},
-		{shown("JobState=COMPLETING Reason=None", first, "RunTime=1-00:00:01 TimeLimit=1-00:00:00"), "job 7 has reached its time limit of 24h0m0s"},
+		{shown("JobState=COMPLETING Reason=TimeLimit", first, "RunTime=01:00:27 TimeLimit=01:00:00"),
+			"job 7 has reached its time limit of 1h0m0s"},
+		{shown("JobState=COMPLETING Reason=None", first, "RunTime=1-00:00:01 TimeLimit=1-00:00:00"),
+			"job 7 has reached its time limit of 24h0m0s"},
 		{shown("JobState=RUNNING Reason=None", first, "RunTime=00:58:02 TimeLimit=01:00:00"), "job 7 reaches its time limit in 1m58s"},
 		{shown("JobState=RUNNING Reason=None", first, "RunTime=00:08:02 TimeLimit=01:00:00"), "Slurm does not end job 7, which has 51m58s left"},
-		{shown("JobState=RUNNING Reason=None", first, "RunTime=00:08:02 TimeLimit=UNLIMITED"), "Slurm does not end job 7, which has no time limit"},
-		{shown("JobState=PREEMPTED Reason=None", first, "RunTime=00:08:02 TimeLimit=UNLIMITED"), "job 7 was preempted: another job gets its nodes"},
-		{shown("JobState=RUNNING Reason=None", first, "RunTime=00:08:02 TimeLimit=UNLIMITED\n   PreemptEligibleTime=2026-11-27T18:27:59 PreemptTime=2026-11-27T18:28:59"),
+		{shown("JobState=RUNNING Reason=None", first, "RunTime=00:08:02 TimeLimit=UNLIMITED"),
+			"Slurm does not end job 7, which has no time limit"},
+		{shown("JobState=PREEMPTED Reason=None", first, "RunTime=00:08:02 TimeLimit=UNLIMITED"),
 			"job 7 was preempted: another job gets its nodes"},
-		{shown("JobState=RUNNING Reason=None", first, "RunTime=00:08:02 TimeLimit=UNLIMITED\n   PreemptEligibleTime=2026-11-27T18:27:59 PreemptTime=None"),
+		{shown("JobState=RUNNING Reason=None", first,
+			"RunTime=00:08:02 TimeLimit=UNLIMITED\n   PreemptEligibleTime=2026-11-27T18:27:59 PreemptTime=2026-11-27T18:28:59"),
+			"job 7 was preempted: another job gets its nodes"},
+		{shown("JobState=RUNNING Reason=None", first,
+			"RunTime=00:08:02 TimeLimit=UNLIMITED\n   PreemptEligibleTime=2026-11-27T18:27:59 PreemptTime=None"),
 			"Slurm does not end job 7, which has no time limit"},
 		{shown("JobState=COMPLETING Reason=NodeDown", first, "RunTime=00:08:02 TimeLimit=01:00:00"), "a node of job 7 has failed"},
 		{shown("JobState=COMPLETING Reason=DeadLine", first, "RunTime=00:08:02 TimeLimit=01:00:00"), "Slurm ends job 7: DeadLine"},

@@ -54,8 +54,11 @@ func newApp(out, errOut io.Writer) *cli.App {
 			"Exit codes: 0 done; 1 failed; 2 usage or config; 3 warnings (check --strict); 4 stalled;\n" +
 			"5 target not reached or loss too high (run --require); 75 stopped early with a checkpoint. All ranks exit with the same code.\n\n" +
 			"Completion:     fluentps completion -h",
-		Version:                   buildText(),
-		Commands:                  []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(), sweepCommand(), benchCommand(), explainCommand(), schemaCommand(), infoCommand(), dataCommand(), probeCommand(), reportCommand(), runsCommand(), statusCommand(), verifyCommand(), whatIfCommand(), exportCommand(), completionCommand(), manCommand(), versionCommand()},
+		Version: buildText(),
+		Commands: []*cli.Command{runCommand(), checkCommand(), planCommand(), simulateCommand(),
+			sweepCommand(), benchCommand(), explainCommand(), schemaCommand(), infoCommand(), dataCommand(), probeCommand(),
+			reportCommand(), runsCommand(), statusCommand(), verifyCommand(), whatIfCommand(), exportCommand(),
+			completionCommand(), manCommand(), versionCommand()},
 		Action:                    noVerb,
 		OnUsageError:              flagError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // Main ends the process, with the code of report

@@ -58,7 +58,8 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 			typed = append(typed, flags[g]...)
 			g++
 		}
-		want := append([]string{"fluentps", "check", "--set", "a=b", "--strict", "--format=json", "--set", "c=[1, 2]", "--resolved", "--"}, files...)
+		want := append([]string{"fluentps", "check", "--set", "a=b", "--strict", "--format=json", "--set", "c=[1, 2]",
+			"--resolved", "--"}, files...)
 		if got := reorder(app.Commands, typed); !slices.Equal(got, want) {
 			t.Fatalf("%q becomes %q", typed, got)
 		}
@@ -67,8 +68,10 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 
 // Every command line ends with a documented exit code. Unless the code is 0, there is a text on stderr or in the report.
 func TestNoArgumentsPanic(t *testing.T) {
-	word := rapid.SampledFrom([]string{"check", "plan", "explain", "info", "data", "run", "bench", "help", "h", "-h", "--help", "-v", "--version", "--", "-", "", "=", "--=",
-		"--set", "--set=", "--set=seed=1", "a=b", "[", "--ranks", "3", "-1", "99999999999999999999", "--hosts", "x:2,y", ":", "--strict", "--format", "json", "--resolved",
+	word := rapid.SampledFrom([]string{"check", "plan", "explain", "info", "data", "run", "bench", "help", "h", "-h",
+		"--help", "-v", "--version", "--", "-", "", "=", "--=",
+		"--set", "--set=", "--set=seed=1", "a=b", "[", "--ranks", "3", "-1", "99999999999999999999", "--hosts", "x:2,y",
+		":", "--strict", "--format", "json", "--resolved",
 		"--test", "csv", "idx", "generated", "ssp", "fifo", "none.yaml", ".", "--local", "--nope", "-\x00", "ü", completing})
 	rapid.Check(t, func(t *rapid.T) {
 		args := append([]string{"fluentps"}, rapid.SliceOfN(word, 0, 6).Draw(t, "args")...)

@@ -74,7 +74,8 @@ func benchWorld(c *cli.Context, ranksMin int, body func(*bench.Rank) error) erro
 	if err != nil {
 		host = "localhost"
 	}
-	b := ranked{c: c, Rank: bench.Rank{Host: host, Mode: "mpi", Build: buildText(), JSON: format == "json", Out: c.App.Writer, Err: c.App.ErrWriter, NewDevice: newCPU}}
+	b := ranked{c: c, Rank: bench.Rank{Host: host, Mode: "mpi", Build: buildText(), JSON: format == "json",
+		Out: c.App.Writer, Err: c.App.ErrWriter, NewDevice: newCPU}}
 	if c.IsSet("local") {
 		n := c.Int("local")
 		if n < ranksMin || n > localMax {

@@ -23,7 +23,8 @@ func TestSizesAreRead(t *testing.T) {
 func TestPushpullOfEveryScheme(t *testing.T) {
 	var out, errOut bytes.Buffer
 	app := newApp(&out, &errOut)
-	args := strings.Fields("fluentps bench pushpull --local 4 --servers 2 --sizes 24KiB --shard-bytes 4KiB --rounds 5 --format json --scheme bsp,asp,dssp,dsps,drop,softsync,vap,r2sp")
+	args := strings.Fields("fluentps bench pushpull --local 4 --servers 2 --sizes 24KiB --shard-bytes 4KiB --rounds 5 " +
+		"--format json --scheme bsp,asp,dssp,dsps,drop,softsync,vap,r2sp")
 	if code := report(&errOut, app.Run(reorder(app.Commands, args))); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errOut.String())
 	}

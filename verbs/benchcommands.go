@@ -113,10 +113,14 @@ func benchPushpullCommand() *cli.Command {
 			localFlag(),
 			&cli.IntFlag{Name: "servers", Value: 1, Usage: "`S` of the ranks serve, the rest work"},
 			sizesFlag("4KiB,64KiB,1MiB,16MiB,64MiB"),
-			&cli.StringFlag{Name: "scheme", Value: "bsp", Usage: "`LIST` of schemes, one after the other; their keys by --set, as in --set 'sync[0].staleness=3'"},
-			&cli.StringFlag{Name: "slice", Value: "layer", Usage: "shards.slice; layer: a shard per layer, several on a server; even: one on each server; `HOW`"},
-			&cli.StringFlag{Name: "shard-bytes", Value: "1MiB", Usage: "layers are as long as this, or as a server's share of the size if that is less; `SIZE`"},
-			&cli.StringFlag{Name: "shared-memory", Value: "auto", Usage: "`HOW` of cluster.shared_memory, auto or off; both: each case with and without"},
+			&cli.StringFlag{Name: "scheme", Value: "bsp",
+				Usage: "`LIST` of schemes, one after the other; their keys by --set, as in --set 'sync[0].staleness=3'"},
+			&cli.StringFlag{Name: "slice", Value: "layer",
+				Usage: "shards.slice; layer: a shard per layer, several on a server; even: one on each server; `HOW`"},
+			&cli.StringFlag{Name: "shard-bytes", Value: "1MiB",
+				Usage: "layers are as long as this, or as a server's share of the size if that is less; `SIZE`"},
+			&cli.StringFlag{Name: "shared-memory", Value: "auto",
+				Usage: "`HOW` of cluster.shared_memory, auto or off; both: each case with and without"},
 			&cli.DurationFlag{Name: "time", Value: 500 * time.Millisecond, Usage: "how long each case is timed, `D`; at least 5 rounds"},
 			&cli.IntFlag{Name: "rounds", Usage: "time this many rounds instead, `N`"},
 			setFlag(),
@@ -211,7 +215,8 @@ func benchKernelsVerb(c *cli.Context) (err error) {
 		fmt.Fprintf(c.App.ErrWriter, "WARNING: %s\n", d.Weak())
 	}
 	b := bench.Kernels{
-		Out: c.App.Writer, Warn: func(text string) { printError(c.App.ErrWriter, text) }, Device: dev, Time: c.Duration("time"), JSON: format == "json",
+		Out: c.App.Writer, Warn: func(text string) { printError(c.App.ErrWriter, text) }, Device: dev,
+		Time: c.Duration("time"), JSON: format == "json",
 	}
 	return errors.Join(b.Run(chosen), dev.Close())
 }

@@ -54,7 +54,8 @@ func readRecording(c *cli.Context, run string, load loader) (calibrate.Recording
 	r := calibrate.Recording{Path: filepath.Join(run, metrics.IterationsName)}
 	text, err := durable.ReadFile(filepath.Join(run, metrics.SummaryName), metrics.SummaryMax)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, errors.New("there is no summary.json: the run was killed, or is still running; fluentps status DIR tells; name the folder of a run that has ended")
+		return r, errors.New("there is no summary.json: the run was killed, or is still running; fluentps status DIR " +
+			"tells; name the folder of a run that has ended")
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
 		return r, errors.New("it is a file; name the folder of a run that has ended")

@@ -21,11 +21,13 @@ func checkCommand() *cli.Command {
 		ArgsUsage: "CONFIG...",
 		Description: "Each problem is one line, file:line:column: key: what; hint, with the source line and a caret below it.\n" +
 			"Exit code 2 with errors; 3 with --strict and warnings; else 0. check reads no data files, except those of csv with --strict:\n" +
-			"plan and run give the warnings that depend on the rows of the data, and without --ranks those that depend on the number of ranks.\n" + precedence,
+			"plan and run give the warnings that depend on the rows of the data, and without --ranks those that depend on " +
+			"the number of ranks.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "resolved", Usage: "print every value as YAML, with its origin as a comment"},
 			&cli.BoolFlag{Name: "strict", Usage: "exit with code 3 if there are warnings"},
-			&cli.IntFlag{Name: "ranks", Usage: "also show settings that have no effect, or do not fit, with `N` ranks, servers and workers together"},
+			&cli.IntFlag{Name: "ranks", Usage: "also show settings that have no effect, or do not fit, with `N` ranks, " +
+				"servers and workers together"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORM` of the report: text or json"},
 			setFlag(),
 		},

@@ -68,7 +68,8 @@ func TestVerdictPrefersWhyTheWorldEnded(t *testing.T) {
 }
 
 func TestEnvironmentKeepsThePlaceButNoPassword(t *testing.T) {
-	got := environment([]string{"HOME=/root", "SLURM_JOB_ID=7", "SLURM_JWT=secret", "OMPI_COMM_WORLD_SIZE=6", "OMPI_COMM_WORLD_RANK=1", "FLUENTPS_SEED=3", "GOGC="})
+	got := environment([]string{"HOME=/root", "SLURM_JOB_ID=7", "SLURM_JWT=secret", "OMPI_COMM_WORLD_SIZE=6",
+		"OMPI_COMM_WORLD_RANK=1", "FLUENTPS_SEED=3", "GOGC="})
 	if want := []string{"FLUENTPS_SEED", "GOGC", "OMPI_COMM_WORLD_SIZE", "SLURM_JOB_ID"}; !slices.Equal(slices.Sorted(maps.Keys(got)), want) {
 		t.Errorf("kept %v, want %v", got, want)
 	}

@@ -14,12 +14,14 @@ import (
 
 // setFlag is --set, which every verb that reads a configuration has.
 func setFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "set", Usage: "change a value: `KEY=VALUE`, as in --set train.optimizer.lr=0.1 or --set 'sync[0].scheme=asp'; may be repeated"}
+	return &cli.StringSliceFlag{Name: "set",
+		Usage: "change a value: `KEY=VALUE`, as in --set train.optimizer.lr=0.1 or --set 'sync[0].scheme=asp'; may be repeated"}
 }
 
 // traceFlag is --trace, of the verbs that write a timeline.
 func traceFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "trace", Usage: "record when each rank does what, as trace.json.gz for Perfetto; short for --set metrics.trace=true"}
+	return &cli.BoolFlag{Name: "trace", Usage: "record when each rank does what, as trace.json.gz for Perfetto; short " +
+		"for --set metrics.trace=true"}
 }
 
 const precedence = "Values: default < file < FLUENTPS_* environment (FLUENTPS_TRAIN__STOP__EPOCHS=3) < --set."

@@ -126,7 +126,8 @@ func TestTwoWorkersTrainOnGPUsAsOnTheCPU(t *testing.T) {
 		if sync == "bsp" && !near(got, want, 1e-4) {
 			t.Errorf("test loss %g on GPUs, %g on the CPU", got, want)
 		}
-		if len(gpu.summary.PerWorker) != 2 || !strings.HasPrefix(gpu.summary.PerWorker[1].Device, "cuda (") || !strings.HasPrefix(host.summary.PerWorker[1].Device, "cpu (") {
+		if len(gpu.summary.PerWorker) != 2 || !strings.HasPrefix(gpu.summary.PerWorker[1].Device, "cuda (") ||
+			!strings.HasPrefix(host.summary.PerWorker[1].Device, "cpu (") {
 			t.Errorf("devices of the workers: %+v", gpu.summary.PerWorker)
 		}
 		if n := strings.Count(gpu.runJSON, `"device": "cuda (`); n != 2 {
@@ -135,7 +136,8 @@ func TestTwoWorkersTrainOnGPUsAsOnTheCPU(t *testing.T) {
 	}
 }
 
-// Batches change from epoch to epoch, and an epoch ends with an iteration in which a worker has no sample: GPUs train as the CPU, on batches from a record.
+// Batches change from epoch to epoch, and an epoch ends with an iteration in which a worker has no sample: GPUs train
+// as the CPU, on batches from a record.
 func TestBatchesThatChangeTrainOnGPUsAsOnTheCPU(t *testing.T) {
 	if _, err := cuda.GPUs(); err != nil && os.Getenv("FLUENTPS_TEST_CUDA") != "emulated" {
 		t.Skip(err)
@@ -155,7 +157,8 @@ func TestBatchesThatChangeTrainOnGPUsAsOnTheCPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, placement := range []string{"spread", "colocate"} {
-		set := []string{"train.batch_per_worker=null", "train.batch_global=51", "train.stop={epochs: 4}", "work={policy: dbs, replay: " + path + "}", "cluster.placement=" + placement}
+		set := []string{"train.batch_per_worker=null", "train.batch_global=51", "train.stop={epochs: 4}",
+			"work={policy: dbs, replay: " + path + "}", "cluster.placement=" + placement}
 		if placement == "colocate" { // three ranks compute
 			set[3] = "work.shares=[1, 2, 4]"
 		}
@@ -165,12 +168,14 @@ func TestBatchesThatChangeTrainOnGPUsAsOnTheCPU(t *testing.T) {
 		}
 		want, got := float64(*host.summary.Evaluations[0].TestLoss), float64(*gpu.summary.Evaluations[0].TestLoss)
 		if !near(got, want, 1e-4) || gpu.summary.Samples != host.summary.Samples || placement == "spread" && gpu.summary.Samples != 4*256 {
-			t.Errorf("%s: test loss %g after %d samples on GPUs, %g after %d on the CPU", placement, got, gpu.summary.Samples, want, host.summary.Samples)
+			t.Errorf("%s: test loss %g after %d samples on GPUs, %g after %d on the CPU", placement, got, gpu.summary.Samples,
+				want, host.summary.Samples)
 		}
 	}
 }
 
-// Workers that take steps of their own keep their parameters on the GPU, and train there as on the CPU. The parameters move once in a round.
+// Workers that take steps of their own keep their parameters on the GPU, and train there as on the CPU. The
+// parameters move once in a round.
 func TestStepsOfTheirOwnOnGPUs(t *testing.T) {
 	if _, err := cuda.GPUs(); err != nil && os.Getenv("FLUENTPS_TEST_CUDA") != "emulated" {
 		t.Skip(err)
@@ -305,7 +310,8 @@ func TestARunGoesOnWithoutACuBLASThatDoesNotStart(t *testing.T) {
 	if want := `"why":"libcublas.so.12 does not start: cublasCreate returns status 1`; !strings.Contains(run.logs, want) {
 		t.Errorf("the log has no %q:\n%s", want, run.logs)
 	}
-	if want := ": products are computed by our own kernels, because libcublas.so.12 does not start: cublasCreate returns status 1"; !strings.Contains(run.out+run.err, want) {
+	if want := ": products are computed by our own kernels, because libcublas.so.12 does not start: cublasCreate " +
+		"returns status 1"; !strings.Contains(run.out+run.err, want) {
 		t.Errorf("there is no warning %q:\n%s%s", want, run.out, run.err)
 	}
 	if n := strings.Count(run.runJSON, "gemm own)"); n != 1 {

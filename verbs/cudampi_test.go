@@ -53,7 +53,8 @@ func trainOverMPI(t *testing.T, aware bool, order string, set ...string) (run tr
 		program = append(program, "--set", s)
 	}
 	run.code, run.out = mpitest.Built.Run(t, mpitest.Job{Ranks: 3, Program: append(program, file),
-		Env: []string{asMain + "=1", mpitest.SayCUDA(t, aware), "CUEMU_ORDER=" + order, "CUEMU_COPIES=" + copies, "CUEMU_OPEN=" + map[bool]string{true: "1"}[aware]}})
+		Env: []string{asMain + "=1", mpitest.SayCUDA(t, aware), "CUEMU_ORDER=" + order, "CUEMU_COPIES=" + copies,
+			"CUEMU_OPEN=" + map[bool]string{true: "1"}[aware]}})
 	if data, err := os.ReadFile(filepath.Join(dir, "out", "summary.json")); err == nil {
 		run.summary = metrics.Summary{}
 		if err := json.Unmarshal(data, &run.summary); err != nil {
@@ -100,8 +101,9 @@ func TestMessagesInTheMemoryOfGPUs(t *testing.T) {
 	}
 }
 
-// MPI may copy memory of the GPU in any call, and looks for the device on the thread of the call. So the thread that sends heartbeats has it
-// too: the library that answers for MPI ends a rank that calls MPI without it. The run takes longer than a round of heartbeats.
+// MPI may copy memory of the GPU in any call, and looks for the device on the thread of the call. So the thread that
+// sends heartbeats has it too: the library that answers for MPI ends a rank that calls MPI without it. The run takes
+// longer than a round of heartbeats.
 func TestEveryThreadThatCallsMPIHasTheGPU(t *testing.T) {
 	emulatedOnly(t)
 	run, _, _ := trainOverMPI(t, true, "lazy", "train.stop={time: 1s}", "stall.peer=3s")
@@ -119,7 +121,8 @@ func TestStepsOfABatchGoThroughTheHost(t *testing.T) {
 	if aware.code != 0 || strings.Count(aware.runJSON, `"cuda_aware_mpi": "yes"`) != 2 {
 		t.Fatalf("code %d\n%s\n%s", aware.code, aware.out, aware.runJSON)
 	}
-	if got, want := aware.summary.ParametersSHA256, staged.summary.ParametersSHA256; got != want || want == "" || toHost != wantHost || toGPU != wantGPU {
+	if got, want := aware.summary.ParametersSHA256, staged.summary.ParametersSHA256; got != want || want == "" ||
+		toHost != wantHost || toGPU != wantGPU {
 		t.Errorf("parameters %s, %d bytes to the host and %d to the GPUs; want %s, %d and %d", got, toHost, toGPU, want, wantHost, wantGPU)
 	}
 }
@@ -127,7 +130,8 @@ func TestStepsOfABatchGoThroughTheHost(t *testing.T) {
 func TestAnMPIThatMustBeCUDAAware(t *testing.T) {
 	emulatedOnly(t)
 	run, _, _ := trainOverMPI(t, false, "lazy", "device.cuda_aware_mpi=on")
-	if run.code != codeUsage || !strings.Contains(run.out, "device.cuda_aware_mpi: on, but Open MPI") || !strings.Contains(run.out, " says that it is not CUDA-aware; take an MPI that is built with CUDA, or set device.cuda_aware_mpi: auto") {
+	if run.code != codeUsage || !strings.Contains(run.out, "device.cuda_aware_mpi: on, but Open MPI") ||
+		!strings.Contains(run.out, " says that it is not CUDA-aware; take an MPI that is built with CUDA, or set device.cuda_aware_mpi: auto") {
 		t.Errorf("code %d:\n%s", run.code, run.out)
 	}
 }

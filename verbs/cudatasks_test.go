@@ -13,7 +13,8 @@ import (
 )
 
 // tasksOnGPUs are a server and three workers with batches of 16.
-var tasksOnGPUs = []string{"train.stop={updates: 6}", "evaluate.every_epochs=0", "checkpoint.keep=0", "metrics.sinks=[]", "model.layers=[16]", "data={set: generated, rows: 256, test_rows: 32, features: 12}"}
+var tasksOnGPUs = []string{"train.stop={updates: 6}", "evaluate.every_epochs=0", "checkpoint.keep=0",
+	"metrics.sinks=[]", "model.layers=[16]", "data={set: generated, rows: 256, test_rows: 32, features: 12}"}
 
 const (
 	tasksIterations = 6
@@ -36,9 +37,9 @@ func needGPU(t *testing.T) {
 	}
 }
 
-// Policies of tasks whose sums do not depend on times compute on GPUs what they compute on the CPU, except for the order in which a kernel adds
-// up: kernels for GPUs and libraries for the CPU differ in it. Where a batch is one step, and the servers add up whole pushes in the order
-// of workers, a policy has the bits of bsp on the same GPUs.
+// Policies of tasks whose sums do not depend on times compute on GPUs what they compute on the CPU, except for the
+// order in which a kernel adds up: kernels for GPUs and libraries for the CPU differ in it. Where a batch is one
+// step, and the servers add up whole pushes in the order of workers, a policy has the bits of bsp on the same GPUs.
 func TestPoliciesOfTasksTrainOnGPUsAsOnTheCPU(t *testing.T) {
 	needGPU(t)
 	host, gpu := trainTasks(t, "cpu"), trainTasks(t, "cuda")
@@ -58,11 +59,14 @@ func TestPoliciesOfTasksTrainOnGPUsAsOnTheCPU(t *testing.T) {
 		{"coded, micro: 4, code: {kind: cyclic, stragglers: 1}", "coded", false},
 	} {
 		run := trainTasks(t, "cuda", "work={policy: "+c.work+"}", `sync=[{match: "*", scheme: `+c.sync+`}]`)
-		if got := float64(*run.summary.Evaluations[0].TestLoss); !near(got, want, 1e-4) || run.summary.Samples != tasksSamples || run.summary.Iterations != tasksIterations {
-			t.Errorf("%s: test loss %g after %d samples in %d iterations on GPUs, want %g after %d in %d as on the CPU", c.work, got, run.summary.Samples, run.summary.Iterations, want, tasksSamples, tasksIterations)
+		if got := float64(*run.summary.Evaluations[0].TestLoss); !near(got, want, 1e-4) ||
+			run.summary.Samples != tasksSamples || run.summary.Iterations != tasksIterations {
+			t.Errorf("%s: test loss %g after %d samples in %d iterations on GPUs, want %g after %d in %d as on the CPU",
+				c.work, got, run.summary.Samples, run.summary.Iterations, want, tasksSamples, tasksIterations)
 		}
 		if (run.summary.ParametersSHA256 == gpu.summary.ParametersSHA256) != c.sameBits {
-			t.Errorf("%s: parameters %.12s, bsp on the same GPUs has %.12s; the same bits: want %t", c.work, run.summary.ParametersSHA256, gpu.summary.ParametersSHA256, c.sameBits)
+			t.Errorf("%s: parameters %.12s, bsp on the same GPUs has %.12s; the same bits: want %t", c.work,
+				run.summary.ParametersSHA256, gpu.summary.ParametersSHA256, c.sameBits)
 		}
 		for _, w := range run.summary.PerWorker {
 			if !strings.HasPrefix(w.Device, "cuda (") {
@@ -72,8 +76,9 @@ func TestPoliciesOfTasksTrainOnGPUsAsOnTheCPU(t *testing.T) {
 	}
 }
 
-// Where times decide who computes what, every sample is computed on a GPU once all the same: FlexRR and EPSP move samples from a slow worker and
-// end, except for the order of additions, where bsp ends. A policy that leaves samples out learns from the others.
+// Where times decide who computes what, every sample is computed on a GPU once all the same: FlexRR and EPSP move
+// samples from a slow worker and end, except for the order of additions, where bsp ends. A policy that leaves samples
+// out learns from the others.
 func TestTasksThatMoveBetweenGPUs(t *testing.T) {
 	needGPU(t)
 	plain := trainTasks(t, "cuda")
@@ -93,10 +98,12 @@ func TestTasksThatMoveBetweenGPUs(t *testing.T) {
 		{"partial, load: 2, required: 2", "drop, required: 2", false},
 		{"coded, code: {kind: cyclic, stragglers: 1, deadline: 10ms}", "coded", false},
 	} {
-		run := trainTasks(t, "cuda", "work={policy: "+c.work+"}", `sync=[{match: "*", scheme: `+c.sync+`}]`, "faults=[{worker: 1, slow: {sleep: 20ms}}]")
+		run := trainTasks(t, "cuda", "work={policy: "+c.work+"}", `sync=[{match: "*", scheme: `+c.sync+`}]`,
+			"faults=[{worker: 1, slow: {sleep: 20ms}}]")
 		got, s := float64(*run.summary.Evaluations[0].TestLoss), &run.summary
 		if c.exact && (!near(got, want, 1e-4) || s.Samples != tasksSamples || s.Iterations != tasksIterations) {
-			t.Errorf("%s: test loss %g after %d samples in %d iterations, want %g after %d in %d", c.work, got, s.Samples, s.Iterations, want, tasksSamples, tasksIterations)
+			t.Errorf("%s: test loss %g after %d samples in %d iterations, want %g after %d in %d", c.work, got, s.Samples,
+				s.Iterations, want, tasksSamples, tasksIterations)
 		}
 		if c.exact && s.ParametersSHA256 == plain.summary.ParametersSHA256 {
 			t.Errorf("%s: the bits of bsp: no sample of the slow worker has moved", c.work)
@@ -107,8 +114,8 @@ func TestTasksThatMoveBetweenGPUs(t *testing.T) {
 	}
 }
 
-// The steps of an iteration share its parameters: they are copied to a GPU once, and with them each sample once, however many steps there are. The
-// gradients of each step are copied to the host, which adds them up.
+// The steps of an iteration share its parameters: they are copied to a GPU once, and with them each sample once,
+// however many steps there are. The gradients of each step are copied to the host, which adds them up.
 func TestParametersAreCopiedToAGPUOnceForAllSteps(t *testing.T) {
 	emulatedOnly(t)
 	const gradients = (12*16 + 16 + 16*10 + 10) * 4

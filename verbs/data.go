@@ -18,7 +18,8 @@ func dataCommand() *cli.Command {
 		Name:      "data",
 		Usage:     "verify a data set: rows, columns, classes, checksums",
 		ArgsUsage: "CONFIG | SET PATH",
-		Description: "SET is the reader, one of: " + strings.Join(workload.SetNames(), " ") + ". PATH is the folder of idx and cifar10, and the\n" +
+		Description: "SET is the reader, one of: " + strings.Join(workload.SetNames(), " ") +
+			". PATH is the folder of idx and cifar10, and the\n" +
 			"training file of csv, libsvm and ratings; each file may be compressed with gzip.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm and ratings; with SET PATH only"},
@@ -99,7 +100,8 @@ func dataText(r workload.Report, configured bool) string {
 }
 
 func ratingsText(b *strings.Builder, r workload.Report) {
-	fmt.Fprintf(b, "%s: entries of a matrix of %d x %d, %d training rows, %d test rows\n\n", r.Set, r.Matrix.Rows, r.Matrix.Columns, r.Train.Rows, r.Test.Rows)
+	fmt.Fprintf(b, "%s: entries of a matrix of %d x %d, %d training rows, %d test rows\n\n", r.Set, r.Matrix.Rows,
+		r.Matrix.Columns, r.Train.Rows, r.Test.Rows)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "values\tmean\tdeviation\tleast\tlargest\t")
 	for _, p := range []struct {

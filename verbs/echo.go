@@ -56,7 +56,8 @@ func environment(all []string) map[string]string {
 		switch {
 		case name == "SLURM_JWT":
 		case strings.HasPrefix(name, "SLURM_"), strings.HasPrefix(name, "FLUENTPS_"), name == "OMPI_COMM_WORLD_SIZE", name == "PMI_SIZE",
-			name == "OMP_NUM_THREADS", name == "OPENBLAS_CORETYPE", name == "ONEDNN_MAX_CPU_ISA", name == "DNNL_MAX_CPU_ISA", name == "OPENBLAS_NUM_THREADS", name == "GOGC", name == "GOMAXPROCS", name == "GODEBUG":
+			name == "OMP_NUM_THREADS", name == "OPENBLAS_CORETYPE", name == "ONEDNN_MAX_CPU_ISA", name == "DNNL_MAX_CPU_ISA",
+			name == "OPENBLAS_NUM_THREADS", name == "GOGC", name == "GOMAXPROCS", name == "GODEBUG":
 			kept[name] = value
 		}
 	}

@@ -58,9 +58,11 @@ func explainVerb(c *cli.Context) error {
 	e, ok := scheme.All.Lookup(name)
 	if !ok {
 		if near := configs.Nearest(plainPath(name), slices.Concat(explained(), keyNames())); len(near) > 0 {
-			return usagef("explain: there is no scheme, send policy, payload, work policy, local policy or key %q; did you mean %s?", name, strings.Join(near, " or "))
+			return usagef("explain: there is no scheme, send policy, payload, work policy, local policy or key %q; did you "+
+				"mean %s?", name, strings.Join(near, " or "))
 		}
-		return usagef("explain: %s; check --resolved FILE lists the keys", unknown("scheme, send policy, payload, work policy or local policy", name, explained()))
+		return usagef("explain: %s; check --resolved FILE lists the keys",
+			unknown("scheme, send policy, payload, work policy or local policy", name, explained()))
 	}
 	text, err := scheme.Explain(name)
 	if err != nil {
@@ -162,7 +164,8 @@ func explainAll(c *cli.Context) error {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)
 		wrapped(&b, indent, p.Paper)
 	}
-	b.WriteString("\nThe slots of R2SP are not a send policy: under scheme: r2sp a server grants them, and send: order orders what was granted.\n")
+	b.WriteString("\nThe slots of R2SP are not a send policy: under scheme: r2sp a server grants them, and send: " +
+		"order orders what was granted.\n")
 	b.WriteString("\nPayloads, under payload: push and, for those that leave out no element, pull:\n\n")
 	for _, p := range payload.All {
 		wrapped(&b, fmt.Sprintf("  %-*s ", width, p.Name), p.Rule)

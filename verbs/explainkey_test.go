@@ -22,7 +22,8 @@ func TestEveryKeyIsExplained(t *testing.T) {
 		}
 		for _, name := range names {
 			got := unwrapped(explainKey(name))
-			for _, want := range []string{k.Path, k.Doc, k.Type, k.Default, k.With, strings.TrimPrefix(k.Limit, "must be "), strings.Join(k.Values, " | ")} {
+			for _, want := range []string{k.Path, k.Doc, k.Type, k.Default, k.With, strings.TrimPrefix(k.Limit, "must be "),
+				strings.Join(k.Values, " | ")} {
 				if !strings.Contains(got, unwrapped(want)) {
 					t.Errorf("explain %s lacks %q:\n%s", name, want, explainKey(name))
 				}

@@ -25,7 +25,8 @@ func TestPoliciesOfLocalAreExplained(t *testing.T) {
 		}
 		return strings.Join(strings.Fields(out.String()), " ")
 	}
-	remove, err := localtest.Add(local.Entry{Name: "mine", Rule: "as it likes", Source: "ours", Defaults: map[string]string{"local.steps": "13"}}.
+	remove, err := localtest.Add(local.Entry{Name: "mine", Rule: "as it likes", Source: "ours",
+		Defaults: map[string]string{"local.steps": "13"}}.
 		Making(func(local.Spec, local.Env) local.Policy { return nil }))
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +44,8 @@ func TestPoliciesOfLocalAreExplained(t *testing.T) {
 		}
 	}
 	for _, e := range local.Periods[1:] {
-		if got := explain(e.Name); !strings.Contains(got, e.Rule) || !strings.Contains(got, e.Source) || !strings.Contains(got, "period: {name: "+e.Name+"}") {
+		if got := explain(e.Name); !strings.Contains(got, e.Rule) || !strings.Contains(got, e.Source) ||
+			!strings.Contains(got, "period: {name: "+e.Name+"}") {
 			t.Errorf("explain %s: %s", e.Name, got)
 		}
 	}

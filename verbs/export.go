@@ -21,7 +21,8 @@ func exportCommand() *cli.Command {
 		Name:      "export",
 		Usage:     "write the parameters of a checkpoint to a file that other programs read",
 		ArgsUsage: "DIR|CHECKPOINT OUT.safetensors|OUT.npz",
-		Description: "DIR is a run folder, or the folder of an experiment, for its newest run: its newest complete checkpoint is exported. CHECKPOINT is one checkpoint of a run, such as\n" +
+		Description: "DIR is a run folder, or the folder of an experiment, for its newest run: its newest complete " +
+			"checkpoint is exported. CHECKPOINT is one checkpoint of a run, such as\n" +
 			"DIR/checkpoints/best or DIR/checkpoints/000000000003. The suffix of OUT selects the format: safetensors, or npz for NumPy.\n" +
 			"Every parameter has the name and shape that the model gives it, as float32 in row-major order: fc1.weight is outputs x inputs.\n" +
 			"model: {init: OUT} starts another run with these parameters, on any number of servers. See ps/checkpoint/README.md.",
@@ -73,20 +74,23 @@ func runOf(dir string) string {
 func export(c *cli.Context, dir string, from *checkpoint.Tensors, out string) error {
 	m := from.Manifest
 	if c.Bool("optimizer") && len(m.Optimizer) == 0 {
-		return usagef("export: the servers of %s keep no optimizer state: train.optimizer.name is %s, or the workers keep the state; leave --optimizer out", dir, m.Config["train.optimizer.name"])
+		return usagef("export: the servers of %s keep no optimizer state: train.optimizer.name is %s, or the workers "+
+			"keep the state; leave --optimizer out", dir, m.Config["train.optimizer.name"])
 	}
 	n, sum, err := params.Export(from, out, c.Bool("optimizer"))
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s: %s of %s, iteration %d, %d samples\nparameters_sha256 %s\n", out, metrics.Count(n, "tensor"), dir, m.Iteration, m.Samples, sum)
+	_, err = fmt.Fprintf(c.App.Writer, "%s: %s of %s, iteration %d, %d samples\nparameters_sha256 %s\n", out,
+		metrics.Count(n, "tensor"), dir, m.Iteration, m.Samples, sum)
 	return err
 }
 
 // checkOut refuses an OUT that cannot be written. It runs before the checkpoint is read, which may take minutes.
 func checkOut(out string, force bool) error {
 	if out == "-" {
-		return usagef("export: OUT is -, but export does not write to standard output; name a file that ends in %s", strings.Join(params.Forms(), " or "))
+		return usagef("export: OUT is -, but export does not write to standard output; name a file that ends in %s",
+			strings.Join(params.Forms(), " or "))
 	}
 	if _, err := params.FormOf(out); err != nil {
 		return usagef("export: OUT %v", err)
@@ -125,7 +129,8 @@ func checkpointsOf(from string) ([]string, error) {
 		dirs, err := checkpoint.List(filepath.Join(from, checkpoint.Folder))
 		if err == nil && len(dirs) == 0 {
 			if _, err = os.Stat(from); err == nil {
-				err = fmt.Errorf("there is no checkpoint in %s; name the folder of a run that has a checkpoint (checkpoint.keep: 1 or more), or one checkpoint of a run", filepath.Join(from, checkpoint.Folder))
+				err = fmt.Errorf("there is no checkpoint in %s; name the folder of a run that has a checkpoint "+
+					"(checkpoint.keep: 1 or more), or one checkpoint of a run", filepath.Join(from, checkpoint.Folder))
 			}
 		}
 		return dirs, err

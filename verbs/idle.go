@@ -64,7 +64,9 @@ func checkRanks(c *cli.Context, in *input) configs.Diagnostics {
 		}
 		for i, fault := range p.Config.Faults {
 			if f.Computes > 0 && fault.Worker >= f.Computes {
-				all = append(all, p.Origins.Refuse(fmt.Sprintf("faults[%d].worker", i), fmt.Errorf("there is no worker %d: with %d ranks the workers are 0 to %d; name one of these, or start more ranks", fault.Worker, c.Int("ranks"), f.Computes-1)))
+				all = append(all, p.Origins.Refuse(fmt.Sprintf("faults[%d].worker", i),
+					fmt.Errorf("there is no worker %d: with %d ranks the workers are 0 to %d; name one of these, or start more ranks", fault.Worker,
+						c.Int("ranks"), f.Computes-1)))
 			}
 		}
 		if err := memoryOf(p.Config, c.Int("ranks")); err != nil {

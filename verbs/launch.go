@@ -55,7 +55,8 @@ func localUnderLauncher(ranks int, getenv func(string) string) error {
 	if n < 2 {
 		return nil
 	}
-	return usagef("run: --local %d needs one process only, but the launcher started %d (%s): leave out --local, or the launcher", ranks, n, from)
+	return usagef("run: --local %d needs one process only, but the launcher started %d (%s): leave out --local, or "+
+		"the launcher", ranks, n, from)
 }
 
 // notBuilt is the error of a rank that a launcher started from a binary without MPI.
@@ -65,7 +66,8 @@ func notBuilt(in *input, getenv func(string) string) error {
 	if n > 0 {
 		by = fmt.Sprintf("a launcher (%s is %d)", from, n)
 	}
-	return usagef("run: started by %s, but this binary is built without MPI: run make build; or run without the launcher: %s run --local %d %s", by, slurm.Quote(os.Args[0]), max(n, 2), slurm.Quote(slurm.File(in.file)))
+	return usagef("run: started by %s, but this binary is built without MPI: run make build; or run without the "+
+		"launcher: %s run --local %d %s", by, slurm.Quote(os.Args[0]), max(n, 2), slurm.Quote(slurm.File(in.file)))
 }
 
 // withoutPMI returns a hint for tasks of srun that have neither PMIx nor PMI to find each other, otherwise "". MPI may end
@@ -80,7 +82,8 @@ func withoutPMI(getenv func(string) string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("note: srun started %d tasks without PMIx or PMI; if MPI does not start now, use srun --mpi=%s (srun --mpi=list shows the plugins)",
+	return fmt.Sprintf("note: srun started %d tasks without PMIx or PMI; if MPI does not start now, use srun --mpi=%s "+
+		"(srun --mpi=list shows the plugins)",
 		n, plugin())
 }
 

@@ -19,7 +19,8 @@ func TestASetIsReadOnce(t *testing.T) {
 	for i, c := range []struct {
 		spec  workload.DataSpec
 		reads int
-	}{{workload.DataSpec{Path: "a"}, 1}, {workload.DataSpec{Path: "a"}, 1}, {workload.DataSpec{Path: "b"}, 2}, {workload.DataSpec{Path: "b"}, 2},
+	}{{workload.DataSpec{Path: "a"}, 1}, {workload.DataSpec{Path: "a"}, 1}, {workload.DataSpec{Path: "b"}, 2},
+		{workload.DataSpec{Path: "b"}, 2},
 		{workload.DataSpec{Set: "bad"}, 3}, {workload.DataSpec{Set: "bad"}, 4}, {workload.DataSpec{Path: "a", Seed: 1}, 5}} {
 		set, err := load(c.spec)
 		if (err != nil) != (c.spec.Set == "bad") || err == nil && set.Name != c.spec.Path || reads != c.reads {

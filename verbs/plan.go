@@ -26,7 +26,8 @@ func planCommand() *cli.Command {
 			&cli.IntFlag{Name: "ranks", Usage: "`N` ranks, servers and workers together"},
 			&cli.StringFlag{Name: "hosts", Usage: "the hosts of the ranks: `HOST:RANKS,...`, as in node1:3,node2:3; default: all on localhost"},
 			setFlag(),
-			&cli.BoolFlag{Name: "sbatch", Usage: "write a job script for Slurm instead: plan FILE --ranks 8 --nodes 4 --time 4h --sbatch >job.sbatch"},
+			&cli.BoolFlag{Name: "sbatch", Usage: "write a job script for Slurm instead: plan FILE --ranks 8 --nodes 4 " +
+				"--time 4h --sbatch >job.sbatch"},
 		}, append(jobFlags(), serverFlags()...)...),
 		Action: planVerb,
 	}
@@ -203,7 +204,8 @@ func planHosts(c *cli.Context) ([]string, error) {
 		return nil, err
 	}
 	if n > 0 && n != len(hosts) {
-		return nil, usagef("plan: --hosts %s makes %d ranks, but --ranks is %d; leave out one of the flags or change it", c.String("hosts"), len(hosts), n)
+		return nil, usagef("plan: --hosts %s makes %d ranks, but --ranks is %d; leave out one of the flags or change it",
+			c.String("hosts"), len(hosts), n)
 	}
 	return hosts, nil
 }

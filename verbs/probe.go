@@ -25,7 +25,8 @@ func probeCommand() *cli.Command {
 		Name:      "probe",
 		Usage:     "show what a model consists of: layers, parameters, shapes",
 		ArgsUsage: "CONFIG | FILE" + shapesSuffix,
-		Description: "With a CONFIG it shows the architecture of the configured model for the rows of the configured data; --out writes it to a file.\n" +
+		Description: "With a CONFIG it shows the architecture of the configured model for the rows of the configured " +
+			"data; --out writes it to a file.\n" +
 			"With such a file it shows what that holds. Nothing computes, and the file is small whatever the model is.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write the architecture to `FILE" + shapesSuffix + "`"},
@@ -38,7 +39,8 @@ func probeCommand() *cli.Command {
 
 func probeVerb(c *cli.Context) error {
 	if c.NArg() != 1 {
-		return usagef("probe takes CONFIG, or FILE%s, got %d arguments%s; see fluentps probe -h", shapesSuffix, c.NArg(), listed(c.Args().Slice()))
+		return usagef("probe takes CONFIG, or FILE%s, got %d arguments%s; see fluentps probe -h", shapesSuffix, c.NArg(),
+			listed(c.Args().Slice()))
 	}
 	from, out := c.Args().First(), c.String("out")
 	isFile := strings.HasSuffix(from, shapesSuffix)
@@ -115,7 +117,8 @@ func probeText(a *workload.Architecture, hash string) string {
 	for _, p := range a.Params() {
 		elements += p.N()
 	}
-	fmt.Fprintf(&b, "%s: %d layers, %d parameters of %d elements, sha256 %s\n\n", foreign.Text(a.Model), len(a.Layers), len(a.Params()), elements, hash)
+	fmt.Fprintf(&b, "%s: %d layers, %d parameters of %d elements, sha256 %s\n\n", foreign.Text(a.Model), len(a.Layers),
+		len(a.Params()), elements, hash)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "layer\tparameter\tshape\telements\tshare\t")
 	for _, l := range a.Layers {

@@ -70,7 +70,8 @@ func (j *job) abortAfterTimeout(t comm.Transport, code int) *time.Timer {
 		limit = j.cfg.Stall.Peer
 	}
 	return time.AfterFunc(limit, func() {
-		printError(j.warn, fmt.Sprintf("rank %d: the run is over, but not all ranks have left within stall.peer %s; this rank exits with code %d", t.Rank(), limit, code))
+		printError(j.warn, fmt.Sprintf("rank %d: the run is over, but not all ranks have left within stall.peer %s; this "+
+			"rank exits with code %d", t.Rank(), limit, code))
 		t.Abort(exitCodeFor(code, os.Args))
 	})
 }

@@ -27,7 +27,8 @@ func TestARankThatCannotCloseExitsAfterTheTimeout(t *testing.T) {
 	cfg.Stall.Peer = time.Millisecond
 	j := &job{input: &input{cfg: cfg}, warn: &said}
 	j.abortAfterTimeout(tr, 75)
-	if code := <-tr.codes; code != 75 || !strings.Contains(said.String(), "rank 3: the run is over, but not all ranks have left within stall.peer 1ms; this rank exits with code 75") {
+	if code := <-tr.codes; code != 75 || !strings.Contains(said.String(), "rank 3: the run is over, but not all ranks "+
+		"have left within stall.peer 1ms; this rank exits with code 75") {
 		t.Errorf("code %d, said %q", code, said.String())
 	}
 	cfg.Stall.Peer = 0

@@ -40,7 +40,8 @@ func reportCommand() *cli.Command {
 			"sweep.csv and sweep-means.csv.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write to the folder `DIR`; default: the folder of the run, or with several runs the folder report"},
-			&cli.StringFlag{Name: "target", Usage: "compare the time to `WHAT=VALUE`, on the test set: accuracy=0.88 or loss=0.4; default: train.stop.target, or else what all runs reached"},
+			&cli.StringFlag{Name: "target", Usage: "compare the time to `WHAT=VALUE`, on the test set: accuracy=0.88 or " +
+				"loss=0.4; default: train.stop.target, or else what all runs reached"},
 		},
 		Action: reportVerb,
 	}
@@ -106,7 +107,8 @@ func targetFlag(c *cli.Context) (*reports.Target, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) || what == reports.WhatAccuracy && v > 1 {
-		return nil, usagef("report: --target is %s, must be accuracy= with a number from 0 to 1, or loss= with a number above 0", foreign.Word(text))
+		return nil, usagef("report: --target is %s, must be accuracy= with a number from 0 to 1, or loss= with a number "+
+			"above 0", foreign.Word(text))
 	}
 	return &reports.Target{What: what, Value: v, Given: reports.GivenFlag}, nil
 }
@@ -121,7 +123,8 @@ func runFolders(args []string) (dirs []string, err error) {
 			}
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s is no run folder, and there is none below it; name what `fluentps run` printed as its run folder", foreign.Word(arg))
+			return nil, fmt.Errorf("%s is no run folder, and there is none below it; name what `fluentps run` printed as "+
+				"its run folder", foreign.Word(arg))
 		}
 		for _, dir := range found {
 			if !slices.Contains(dirs, dir) {
@@ -180,7 +183,8 @@ func claimParts(parts *durable.Folder) error {
 		return fmt.Errorf("%w; choose another folder with --out", err)
 	}
 	if len(all) > 0 {
-		return fmt.Errorf("%s exists, and its files were not written by fluentps; move it away, or choose another folder with --out", parts.Path(""))
+		return fmt.Errorf("%s exists, and its files were not written by fluentps; move it away, or choose another folder "+
+			"with --out", parts.Path(""))
 	}
 	return parts.Write(partsMark, []byte("fluentps report made the figures and tables of this folder, and replaces them.\n"))
 }

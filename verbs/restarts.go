@@ -43,7 +43,8 @@ func supervision(c *cli.Context, began time.Time, signals chan os.Signal) (*supe
 	const example = "fluentps run CONFIG --restarts 3 -- mpirun -n 6, or --local 6 in place of a launcher"
 	n, local := c.Int("restarts"), c.IsSet("local")
 	o := &supervise.Options{
-		Program: os.Args[0], File: c.Args().First(), Flags: func(maxTime bool) []string { return childFlags(c, maxTime) }, Restarts: n, Began: began, Signals: signals, Out: fileOf(c.App.Writer), Err: c.App.ErrWriter,
+		Program: os.Args[0], File: c.Args().First(), Flags: func(maxTime bool) []string { return childFlags(c, maxTime) },
+		Restarts: n, Began: began, Signals: signals, Out: fileOf(c.App.Writer), Err: c.App.ErrWriter,
 		Say: func(text string) { printError(c.App.ErrWriter, text) },
 	}
 	if c.NArg() > 0 {

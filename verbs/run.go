@@ -42,17 +42,26 @@ func runCommand() *cli.Command {
 			&cli.IntFlag{Name: "local", Usage: "start `N` ranks as goroutines of this process; needs no MPI"},
 			setFlag(),
 			&cli.StringFlag{Name: "out", Usage: "run folder; `DIR` must be empty or not exist, unless --resume auto resumes the run in it"},
-			&cli.StringFlag{Name: "resume", Usage: "resume from the newest checkpoint in the run folder `DIR`, or in the newest run of the experiment in DIR, or from a named one, as DIR/checkpoints/best; auto: from --out or the newest run of this name; without a checkpoint there, begin a new run"},
-			&cli.StringSliceFlag{Name: "allow-changed", Usage: "`KEY,...` of the configuration that may differ from the checkpoint's; the word workers allows another number of workers"},
-			&cli.StringFlag{Name: "max-time", Usage: "stop `TIME` after the start, as in 3h50m, with a checkpoint and exit code 75; auto: shortly before the end of the Slurm job"},
-			&cli.IntFlag{Name: "restarts", Usage: "start the launcher given after --, and if the job dies, restart it at most `K` times from the newest checkpoint"},
-			&cli.StringFlag{Name: "hosts", Usage: "with --restarts: `NAME:RANKS,...` to fill in {ranks}, {hosts}, {names}, {nodes} in the launcher's arguments; a restart leaves out hosts that do not answer"},
+			&cli.StringFlag{Name: "resume", Usage: "resume from the newest checkpoint in the run folder `DIR`, or in the " +
+				"newest run of the experiment in DIR, or from a named one, as DIR/checkpoints/best; auto: from --out or the " +
+				"newest run of this name; without a checkpoint there, begin a new run"},
+			&cli.StringSliceFlag{Name: "allow-changed",
+				Usage: "`KEY,...` of the configuration that may differ from the checkpoint's; the word workers allows another number of workers"},
+			&cli.StringFlag{Name: "max-time", Usage: "stop `TIME` after the start, as in 3h50m, with a checkpoint and exit " +
+				"code 75; auto: shortly before the end of the Slurm job"},
+			&cli.IntFlag{Name: "restarts", Usage: "start the launcher given after --, and if the job dies, restart it at " +
+				"most `K` times from the newest checkpoint"},
+			&cli.StringFlag{Name: "hosts", Usage: "with --restarts: `NAME:RANKS,...` to fill in {ranks}, {hosts}, {names}, " +
+				"{nodes} in the launcher's arguments; a restart leaves out hosts that do not answer"},
 			traceFlag(),
 			&cli.StringFlag{Name: "log-level", Value: "info", Usage: "lowest `LEVEL` in the log files: debug, info, warn, error"},
-			&cli.BoolFlag{Name: "no-what-if", Usage: "do not simulate other schemes at the end; it takes about a second, after runs of 10 s or more"},
+			&cli.BoolFlag{Name: "no-what-if", Usage: "do not simulate other schemes at the end; it takes about a second, " +
+				"after runs of 10 s or more"},
 			&cli.BoolFlag{Name: "no-report", Usage: "write no report.html at the end"},
-			&cli.BoolFlag{Name: "require", Usage: "exit with code 5 if train.stop.target was not reached, or the loss ends above 10 times that of a constant prediction"},
-			&cli.StringFlag{Name: startFlag, Usage: "`TOKEN` of this start, which job scripts and --restarts give, to know its files by; with --restarts: of all starts", Hidden: true},
+			&cli.BoolFlag{Name: "require", Usage: "exit with code 5 if train.stop.target was not reached, or the loss ends " +
+				"above 10 times that of a constant prediction"},
+			&cli.StringFlag{Name: startFlag, Usage: "`TOKEN` of this start, which job scripts and --restarts give, to know " +
+				"its files by; with --restarts: of all starts", Hidden: true},
 			&cli.BoolFlag{Name: supervisedFlag, Usage: "exit with code 64 in place of 2", Hidden: true},
 		},
 		Action: runVerb,
@@ -75,7 +84,8 @@ func runVerb(c *cli.Context) error {
 		return usagef("run: --hosts goes with --restarts; without it, give the hosts to the launcher")
 	}
 	if words := c.Args().Slice(); len(words) > 1 && slices.Contains([]string{"mpirun", "mpiexec", "srun"}, filepath.Base(words[1])) {
-		return usagef("run: a launcher after the CONFIG is for --restarts K; without --restarts the launcher comes first: %s fluentps run %s", strings.Join(words[1:], " "), words[0])
+		return usagef("run: a launcher after the CONFIG is for --restarts K; without --restarts the launcher comes "+
+			"first: %s fluentps run %s", strings.Join(words[1:], " "), words[0])
 	}
 	signals := catchEarlySignals()
 	keepPipes()
@@ -101,7 +111,8 @@ func runVerb(c *cli.Context) error {
 	}
 	reserveThread()
 	_ = cpu.Open() // before MPI starts its threads; a rank that computes opens it again and gets the error
-	j := &job{c: c, start: start, signals: signals, level: level, out: newOutlet(fileOf(c.App.Writer), signals), warn: newOutlet(c.App.ErrWriter, signals)}
+	j := &job{c: c, start: start, signals: signals, level: level, out: newOutlet(fileOf(c.App.Writer), signals),
+		warn: newOutlet(c.App.ErrWriter, signals)}
 	if c.IsSet("local") {
 		n := c.Int("local")
 		if n < 1 || n > localMax {
@@ -283,7 +294,8 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	if err := j.cfg.Resolved(&resolved, j.origins); err != nil {
 		return o, err
 	}
-	o.Lead.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String()), "references.bib": []byte(references.Text(j.cfg))}
+	o.Lead.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String()),
+		"references.bib": []byte(references.Text(j.cfg))}
 	o.Lead.RunInfo = j.runInfo(host, mpiText, crowded)
 	j.echo(o.Hash, mpiText)
 	return o, nil

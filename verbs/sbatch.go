@@ -19,15 +19,20 @@ import (
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "nodes", Value: 1, Usage: "in the job script: `N` hosts"},
-		&cli.StringFlag{Name: "time", Value: "1h", Usage: "in the job script: `LIMIT`, as in 3h50m, or as sbatch takes it: 230 (minutes), 3:50:00, 1-12 (days-hours)"},
+		&cli.StringFlag{Name: "time", Value: "1h",
+			Usage: "in the job script: `LIMIT`, as in 3h50m, or as sbatch takes it: 230 (minutes), 3:50:00, 1-12 (days-hours)"},
 		&cli.StringFlag{Name: "partition", Usage: "in the job script: the `QUEUE`"},
 		&cli.StringFlag{Name: "account", Usage: "in the job script: the `PROJECT` that Slurm charges the time to"},
 		&cli.StringFlag{Name: "qos", Usage: "in the job script: the `NAME` of the quality of service"},
-		&cli.StringSliceFlag{Name: "sbatch-arg", Usage: "in the job script: another `OPTION` of sbatch, as after #SBATCH: --sbatch-arg=--constraint=a100; may be repeated; one such as --mem=16G replaces the memory that the script requests"},
+		&cli.StringSliceFlag{Name: "sbatch-arg",
+			Usage: "in the job script: another `OPTION` of sbatch, as after #SBATCH: --sbatch-arg=--constraint=a100; may be " +
+				"repeated; one such as --mem=16G replaces the memory that the script requests"},
 		&cli.IntFlag{Name: "gpus", Usage: "in the job script: `N` GPUs of each host"},
 		&cli.IntFlag{Name: "cores", Usage: "in the job script: `N` cores for each rank"},
-		&cli.IntFlag{Name: "restarts", Usage: "in the job script: if a process dies, restart the ranks, at most `K` times, as run --restarts does"},
-		&cli.StringFlag{Name: "launcher", Usage: "in the job script: mpirun, or the `PLUGIN` of srun: pmix, pmi2; default: the plugin that fits the MPI of this binary"},
+		&cli.IntFlag{Name: "restarts", Usage: "in the job script: if a process dies, restart the ranks, at most `K` " +
+			"times, as run --restarts does"},
+		&cli.StringFlag{Name: "launcher", Usage: "in the job script: mpirun, or the `PLUGIN` of srun: pmix, pmi2; " +
+			"default: the plugin that fits the MPI of this binary"},
 	}
 }
 
@@ -35,7 +40,8 @@ func jobFlags() []cli.Flag {
 func serverFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "server-nodes", Usage: "in the job script: `N` more hosts, without GPUs, for the servers alone"},
-		&cli.StringSliceFlag{Name: "server-sbatch-arg", Usage: "in the job script: another `OPTION` of sbatch for these hosts, as --sbatch-arg is for the others"},
+		&cli.StringSliceFlag{Name: "server-sbatch-arg",
+			Usage: "in the job script: another `OPTION` of sbatch for these hosts, as --sbatch-arg is for the others"},
 		&cli.StringFlag{Name: "server-partition", Usage: "in the job script: the `QUEUE` of these hosts; default: that of the others"},
 	}
 }
@@ -87,7 +93,8 @@ func jobScript(c *cli.Context, in *input, ranks int) (*slurm.Script, error) {
 	case ranks < nodes:
 		return nil, usagef("%s: %d ranks cannot fill %d hosts: raise --ranks or lower --nodes", verb, ranks, nodes)
 	case limit < jobTimeMin || limit > jobTimeMax:
-		return nil, usagef("%s: --time is %v, must be %v to %v: Slurm warns a job some minutes before its end", verb, limit, jobTimeMin, jobTimeMax)
+		return nil, usagef("%s: --time is %v, must be %v to %v: Slurm warns a job some minutes before its end", verb, limit,
+			jobTimeMin, jobTimeMax)
 	case !partitionName.MatchString(c.String("partition")):
 		return nil, usagef("%s: --partition is %q; sinfo lists the queues", verb, c.String("partition"))
 	case !slices.Contains(slurm.Launchers, launcher):
@@ -157,11 +164,13 @@ func serversApart(c *cli.Context, in *input, s *slurm.Script) (hosts []string, e
 	case in.cfg.Baseline == configs.BaselineAllreduce:
 		return nil, usagef("plan: --server-nodes: baseline %s has no servers", configs.BaselineAllreduce)
 	case placement != "spread" && placement != "pack":
-		return nil, usagef("plan: --server-nodes: with cluster.placement %s servers run on the hosts of workers; choose spread or pack", placement)
+		return nil, usagef("plan: --server-nodes: with cluster.placement %s servers run on the hosts of workers; choose "+
+			"spread or pack", placement)
 	case nodes < 1 || nodes > servers:
 		return nil, usagef("plan: --server-nodes is %d, must be 1 to %d, which is cluster.servers", nodes, servers)
 	case ranks < workers.Nodes:
-		return nil, usagef("plan: --ranks %d minus %d servers leaves %d workers, which cannot fill %d hosts: raise --ranks or lower --nodes", workers.Ranks, servers, ranks, workers.Nodes)
+		return nil, usagef("plan: --ranks %d minus %d servers leaves %d workers, which cannot fill %d hosts: raise "+
+			"--ranks or lower --nodes", workers.Ranks, servers, ranks, workers.Nodes)
 	case !partitionName.MatchString(partition):
 		return nil, usagef("plan: --server-partition is %q; sinfo lists the queues", partition)
 	case s.Launcher == "mpirun":
@@ -172,7 +181,8 @@ func serversApart(c *cli.Context, in *input, s *slurm.Script) (hosts []string, e
 		return nil, err
 	}
 	workers.What, workers.Ranks = "Workers: the other ranks.", ranks
-	part := slurm.Part{What: "Servers: the first ranks.", Nodes: nodes, Ranks: servers, Cores: workers.Cores, Partition: partition, Options: options}
+	part := slurm.Part{What: "Servers: the first ranks.", Nodes: nodes, Ranks: servers, Cores: workers.Cores,
+		Partition: partition, Options: options}
 	s.Parts = []slurm.Part{part, *workers}
 	s.Flags = append(s.Flags, "--set", "cluster.placement=pack")
 	in.cfg.Cluster.Placement = "pack"

@@ -49,7 +49,8 @@ func fits(c *cli.Context, in *input, s *slurm.Script, hosts []string) error {
 // noteMissing notes that the data are missing, and so what the script lacks.
 func noteMissing(c *cli.Context, err error) {
 	what, _, _ := strings.Cut(err.Error(), "\n") // the further lines are about a plan without the data
-	printError(c.App.ErrWriter, fmt.Sprintf("note: %s; without the data the run cannot be checked against cluster.memory_max, and the script requests no memory: if the default of the site is too little, add --sbatch-arg=--mem=...", what))
+	printError(c.App.ErrWriter, fmt.Sprintf("note: %s; without the data the run cannot be checked against "+
+		"cluster.memory_max, and the script requests no memory: if the default of the site is too little, add --sbatch-arg=--mem=...", what))
 }
 
 // factsOf returns what the hosts of the ranks determine of a run whose data are missing.

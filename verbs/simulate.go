@@ -42,11 +42,14 @@ func simulateCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "lose", Usage: "a worker dies: `WORKER@TIME`, as in 3@1.5s; may be repeated"},
 			&cli.StringSliceFlag{Name: "join", Usage: "a worker that died joins again: `WORKER@TIME`, as in 3@2s; may be repeated"},
 			&cli.StringSliceFlag{Name: "pause", Usage: "a worker pauses: `WORKER@TIME+FOR`, as in 0@200ms+1s; may be repeated"},
-			&cli.StringSliceFlag{Name: "calibrate", Usage: "fit simulate: to the real run in the folder `RUN`, print the fit, and simulate with it; --set overrules it; repeated: further runs of the same workers with other batches"},
+			&cli.StringSliceFlag{Name: "calibrate",
+				Usage: "fit simulate: to the real run in the folder `RUN`, print the fit, and simulate with it; --set " +
+					"overrules it; repeated: further runs of the same workers with other batches"},
 			&cli.BoolFlag{Name: "fitted", Usage: "with --calibrate: draw computing times from the fitted distribution; default: replay the run's"},
 			setFlag(),
 			traceFlag(),
-			&cli.StringFlag{Name: "out", Usage: "write summary, configuration and, with --gradients, accuracy by time to `DIR`, which must be empty or not exist"},
+			&cli.StringFlag{Name: "out", Usage: "write summary, configuration and, with --gradients, accuracy by time to " +
+				"`DIR`, which must be empty or not exist"},
 		},
 		Action: simulateVerb,
 	}
@@ -111,7 +114,8 @@ func simulateVerb(c *cli.Context) error {
 	case o.Values != nil: // the gradients took the time, not the steps
 		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps with real gradients in %.2f s of real time\n", res.Steps, took)
 	default:
-		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps in %.2f s of real time: %.2f million per second\n", res.Steps, took, float64(res.Steps)/took/1e6)
+		fmt.Fprintf(c.App.ErrWriter, "simulated %d node steps in %.2f s of real time: %.2f million per second\n", res.Steps,
+			took, float64(res.Steps)/took/1e6)
 	}
 	if err := simulateOutput(c, in, cal, res, o.Iterations); err != nil {
 		return err
@@ -137,14 +141,17 @@ func modelled(c *cli.Context, in *input) (cut, error) {
 		return cut{}, err
 	}
 	if h := in.cfg.Cluster.Hierarchy; h != configs.HierarchyNone {
-		return cut{}, usagef("simulate: cluster.hierarchy: %s is not modelled, because every simulated worker is one rank; use run, or --set cluster.hierarchy=none", h)
+		return cut{}, usagef("simulate: cluster.hierarchy: %s is not modelled, because every simulated worker is one "+
+			"rank; use run, or --set cluster.hierarchy=none", h)
 	}
 	n := in.cfg.Simulate.Workers
 	q, err := cutFor(in.cfg, n, shard.Serving(in.cfg.Cluster.Servers, n, in.cfg.Cluster.Placement), sim.Link(in.cfg), workload.Load)
 	if err != nil {
 		return q, usagef("simulate: %v", err)
 	}
-	return q, in.warnIdle(c, configs.Facts{Workers: n, Computes: n, Servers: in.cfg.Cluster.Servers, Rows: q.rows, Lead: int(q.plan.Shards[0].Rule) + 1, Simulated: true})
+	return q, in.warnIdle(c,
+		configs.Facts{Workers: n, Computes: n, Servers: in.cfg.Cluster.Servers, Rows: q.rows,
+			Lead: int(q.plan.Shards[0].Rule) + 1, Simulated: true})
 }
 
 // realGradients lets the simulated workers compute the gradients of a data set in this process.
@@ -217,7 +224,8 @@ func simulateOutput(c *cli.Context, in *input, cal *calibrate.Calibration, res *
 		if err != nil {
 			return err
 		}
-		files := []file{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())}, {"summary.txt", []byte(text.String())}, {metrics.SummaryName, summary}, {"histograms.csv", res.Summary.HistogramsCSV()}}
+		files := []file{{"config.yaml", in.src}, {"resolved.yaml", []byte(resolved.String())},
+			{"summary.txt", []byte(text.String())}, {metrics.SummaryName, summary}, {"histograms.csv", res.Summary.HistogramsCSV()}}
 		if cal != nil {
 			files = append(files, file{"calibrated.yaml", []byte(models)})
 		}
@@ -249,7 +257,8 @@ func simulateOutput(c *cli.Context, in *input, cal *calibrate.Calibration, res *
 // shorthands are the settings of the flags that stand for one setting each. They overrule --set.
 func shorthands(c *cli.Context) []string {
 	var set []string
-	for _, f := range []struct{ flag, key string }{{"workers", "simulate.workers"}, {"servers", "cluster.servers"}, {"seed", "seed"}, {"gradients", "simulate.gradients"}, {"trace", "metrics.trace"}} {
+	for _, f := range []struct{ flag, key string }{{"workers", "simulate.workers"}, {"servers", "cluster.servers"},
+		{"seed", "seed"}, {"gradients", "simulate.gradients"}, {"trace", "metrics.trace"}} {
 		if c.IsSet(f.flag) {
 			set = append(set, fmt.Sprintf("%s=%v", f.key, c.Value(f.flag)))
 		}

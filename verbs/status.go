@@ -20,7 +20,8 @@ func statusCommand() *cli.Command {
 		Name:      "status",
 		Usage:     "tell what each rank of a run does, from the files in its folder",
 		ArgsUsage: "DIR",
-		Description: "DIR is a run folder, or the folder of an experiment: then its newest run is shown. It may be called on any host that sees the\n" +
+		Description: "DIR is a run folder, or the folder of an experiment: then its newest run is shown. It may be " +
+			"called on any host that sees the\n" +
 			"folder, also while the job hangs: the ranks write what they do to logs/rank-*.state, without each other's help. A row tells what a\n" +
 			"rank does or waits for, and how long ago it last began an iteration or made a version. Ages compare the clocks of hosts.\n" +
 			"kill -USR2 has each rank print the same words.",

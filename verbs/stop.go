@@ -148,7 +148,8 @@ func (j *job) maxTime() (time.Duration, error) {
 		return 0, usagef("run: %v", err)
 	}
 	if job == nil {
-		return 0, usagef("run: --max-time auto asks Slurm, but SLURM_JOB_ID is not set, so this is not a Slurm job; give the time, as in --max-time 3h50m")
+		return 0, usagef("run: --max-time auto asks Slurm, but SLURM_JOB_ID is not set, so this is not a Slurm job; give " +
+			"the time, as in --max-time 3h50m")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()

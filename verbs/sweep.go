@@ -162,7 +162,8 @@ func (s *sweep) write() error {
 		case err != nil:
 			return fmt.Errorf("sweep: %w", err)
 		case !bytes.Equal(old, text.Bytes()):
-			return usagef("sweep: %s differs from the configuration of run %d of this sweep; choose a new folder with --out, or remove %s", s.file(i), i, s.dir)
+			return usagef("sweep: %s differs from the configuration of run %d of this sweep; choose a new folder with "+
+				"--out, or remove %s", s.file(i), i, s.dir)
 		}
 	}
 	return nil
@@ -218,7 +219,8 @@ func (s *sweep) submit(c *cli.Context, script *slurm.Script) error {
 	if err := durable.WriteFile(path, []byte(script.Text())); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.App.Writer, "%d of %d runs have not finished; submit them with\n  sbatch %s\n", len(unfinished), len(s.points), slurm.Quote(slurm.File(path)))
+	_, err := fmt.Fprintf(c.App.Writer, "%d of %d runs have not finished; submit them with\n  sbatch %s\n",
+		len(unfinished), len(s.points), slurm.Quote(slurm.File(path)))
 	return err
 }
 
@@ -235,7 +237,8 @@ func (s *sweep) run(c *cli.Context) error {
 	out := c.App.Writer
 	for _, i := range s.unfinished() {
 		fmt.Fprintf(out, "== %04d of %d: %s\n", i, len(s.points), strings.Join(s.points[i].Set, " "))
-		cmd := exec.CommandContext(ctx, self, "run", slurm.File(s.file(i)), "--local", strconv.Itoa(c.Int("local")), "--out", s.folder(i), "--resume", "auto")
+		cmd := exec.CommandContext(ctx, self, "run", slurm.File(s.file(i)), "--local", strconv.Itoa(c.Int("local")),
+			"--out", s.folder(i), "--resume", "auto")
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the run ends with a checkpoint
 		cmd.Stdout, cmd.Stderr, cmd.Env = fileOf(out), c.App.ErrWriter, withoutSettings(os.Environ())
 		if err := cmd.Run(); err != nil {
@@ -249,7 +252,8 @@ func (s *sweep) run(c *cli.Context) error {
 		return err
 	}
 	if n := len(s.unfinished()); n > 0 {
-		return &exitError{codeFailed, fmt.Sprintf("sweep: %d of %d runs have not finished; to continue with them, repeat the same command line", n, len(s.points))}
+		return &exitError{codeFailed, fmt.Sprintf("sweep: %d of %d runs have not finished; to continue with them, repeat "+
+			"the same command line", n, len(s.points))}
 	}
 	return nil
 }
@@ -258,7 +262,8 @@ func (s *sweep) run(c *cli.Context) error {
 func withoutSettings(env []string) []string {
 	var kept []string
 	for _, e := range env {
-		if !strings.HasPrefix(e, "FLUENTPS_") || strings.HasPrefix(e, "FLUENTPS_TEST_") || strings.HasPrefix(e, "FLUENTPS_KERNELS_") || strings.HasPrefix(e, "FLUENTPS_LOG=") {
+		if !strings.HasPrefix(e, "FLUENTPS_") || strings.HasPrefix(e, "FLUENTPS_TEST_") ||
+			strings.HasPrefix(e, "FLUENTPS_KERNELS_") || strings.HasPrefix(e, "FLUENTPS_LOG=") {
 			kept = append(kept, e)
 		}
 	}

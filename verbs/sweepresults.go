@@ -44,7 +44,8 @@ func sweepResults(w io.Writer, dir string, sets [][]string, folders []string) er
 	if err := errors.Join(f.Write(each.ID+".csv", each.CSV()), f.Write(means.ID+".csv", means.CSV())); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Results: %s; mean and deviation over seeds: %s\n", foreign.Text(filepath.Join(dir, each.ID+".csv")), foreign.Text(filepath.Join(dir, means.ID+".csv")))
+	_, err := fmt.Fprintf(w, "Results: %s; mean and deviation over seeds: %s\n",
+		foreign.Text(filepath.Join(dir, each.ID+".csv")), foreign.Text(filepath.Join(dir, means.ID+".csv")))
 	return err
 }
 
@@ -56,7 +57,8 @@ func reportSweeps(c *cli.Context, dirs []string) {
 			continue
 		}
 		if err := sweepResults(c.App.Writer, dir, sets, folders); err != nil {
-			printError(c.App.ErrWriter, fmt.Sprintf("WARNING: the results of the sweep %s were not written, and the report is there: %v", foreign.Word(dir), err))
+			printError(c.App.ErrWriter, fmt.Sprintf("WARNING: the results of the sweep %s were not written, and the report "+
+				"is there: %v", foreign.Word(dir), err))
 		}
 	}
 }
@@ -86,7 +88,8 @@ func (j *job) sweepEnds(dir string) {
 			err = fmt.Errorf("bug in fluentps: %v", p)
 		}
 		if err != nil {
-			printError(j.warn, fmt.Sprintf("WARNING: the results of the sweep were not written, and nothing else is missing: %v; fluentps report %s writes them", err, foreign.Word(filepath.Dir(dir))))
+			printError(j.warn, fmt.Sprintf("WARNING: the results of the sweep were not written, and nothing else is "+
+				"missing: %v; fluentps report %s writes them", err, foreign.Word(filepath.Dir(dir))))
 		}
 	}()
 	if sets, folders := folder.Sweep(filepath.Dir(dir)); err == nil && len(sets) > 0 {

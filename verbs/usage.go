@@ -37,7 +37,8 @@ func noVerb(c *cli.Context) error {
 		verbs = append(verbs, v.Name)
 	}
 	if info, err := os.Stat(c.Args().First()); err == nil && info.Mode().IsRegular() {
-		return usagef("%s is a file, but the verb comes first: fluentps run %s, or one of: %s", c.Args().First(), c.Args().First(), strings.Join(verbs, ", "))
+		return usagef("%s is a file, but the verb comes first: fluentps run %s, or one of: %s", c.Args().First(),
+			c.Args().First(), strings.Join(verbs, ", "))
 	}
 	return usagef("%s", unknown("verb", c.Args().First(), verbs))
 }

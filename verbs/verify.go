@@ -15,7 +15,8 @@ func verifyCommand() *cli.Command {
 		Name:      "verify",
 		Usage:     "find the first version and shard at which two runs differ",
 		ArgsUsage: "A B",
-		Description: "A and B are run folders. What is compared: checksums of the versions of shards, which runs with metrics.digests: N keep; the\n" +
+		Description: "A and B are run folders. What is compared: checksums of the versions of shards, which runs with " +
+			"metrics.digests: N keep; the\n" +
 			"checkpoints that both made after as many samples; the parameters at the end. bsp, drop with all workers required and all-reduce\n" +
 			"give the same bits again with one seed; asynchronous schemes do not. Exit code 0: nothing differs; 1: something does; 2: there\n" +
 			"was nothing to compare, or nothing differs but files are damaged. The folder of an experiment stands for its newest run.",

@@ -28,13 +28,15 @@ func whatIfCommand() *cli.Command {
 		Name:      "what-if",
 		Usage:     "tell what a run would have been with other schemes, and what its slow workers cost",
 		ArgsUsage: "DIR",
-		Description: "DIR is the folder of a run that has ended, or of an experiment: then its newest run. The simulator replays its computing times with models fitted to it, under bsp, ssp, asp,\n" +
+		Description: "DIR is the folder of a run that has ended, or of an experiment: then its newest run. The simulator " +
+			"replays its computing times with models fitted to it, under bsp, ssp, asp,\n" +
 			"drop, r2sp, dbs, flexrr and epsp, and with each slow worker as fast as the median one. A ratio is of samples per second, and says\n" +
 			"nothing of the accuracy: staleness has a price. With --gradients real gradients are computed in virtual time, and what reaches the\n" +
 			"target first comes first.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "gradients", Usage: "compute real gradients; takes as long as training that often"},
-			&cli.Float64Flag{Name: "target", Usage: "with --gradients: the test `ACCURACY` to reach; default: train.stop.target of the run, or half a point below its result"},
+			&cli.Float64Flag{Name: "target", Usage: "with --gradients: the test `ACCURACY` to reach; default: " +
+				"train.stop.target of the run, or half a point below its result"},
 			&cli.BoolFlag{Name: "json", Usage: "as JSON"},
 			setFlag(),
 		},
@@ -79,9 +81,10 @@ func askWhatIf(c *cli.Context, run string, settings []string, pushesMax int, loa
 	if err != nil {
 		return nil, err
 	}
-	q := whatif.Question{Recording: r, Calibration: cal, Gradients: c.Bool("gradients"), PushesMax: pushesMax, Load: func(more []string) (sim.Options, error) {
-		return loadChanged(c, run, &r, slices.Concat(settings, more), load)
-	}}
+	q := whatif.Question{Recording: r, Calibration: cal, Gradients: c.Bool("gradients"), PushesMax: pushesMax,
+		Load: func(more []string) (sim.Options, error) {
+			return loadChanged(c, run, &r, slices.Concat(settings, more), load)
+		}}
 	if q.Gradients {
 		q.Target = c.Float64("target")
 		if q.Target == 0 {

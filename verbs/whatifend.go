@@ -20,19 +20,21 @@ const (
 	whatIfPushesEnd = 20_000
 )
 
-// The models are fitted by a simulation of the whole run. That of a run with more pushes takes longer than a user would wait at its end. Nobody waits
-// longer than whatIfWait, whatever holds it up: the run is over, and its job still has all its nodes.
+// The models are fitted by a simulation of the whole run. That of a run with more pushes takes longer than a user
+// would wait at its end. Nobody waits longer than whatIfWait, whatever holds it up: the run is over, and its job
+// still has all its nodes.
 const (
 	whatIfPushesFitted = 3_000_000
 	whatIfWait         = 5 * time.Second
 )
 
-// coresUsedMax is the share of the hosts' processor time from which on their ranks competed for cores. Then the computing times of the run are not those
-// of the ranks alone, and no scheme would be as fast as they tell.
+// coresUsedMax is the share of the hosts' processor time from which on their ranks competed for cores. Then the
+// computing times of the run are not those of the ranks alone, and no scheme would be as fast as they tell.
 const coresUsedMax = 0.8
 
-// competed says whether the ranks of a run competed for cores: the transport has told that there are more of them than cores, and these were busy. It is
-// false where that is unknown. Ranks that a launcher binds have one core each, and do not compete.
+// competed says whether the ranks of a run competed for cores: the transport has told that there are more of them
+// than cores, and these were busy. It is false where that is unknown. Ranks that a launcher binds have one core each,
+// and do not compete.
 func competed(dir string) bool {
 	var s metrics.Summary
 	var info struct {
@@ -53,10 +55,12 @@ func competed(dir string) bool {
 	return info.Crowded && s.CPUS != nil && float64(*s.CPUS) > coresUsedMax*float64(info.Cores*len(hosts))*float64(s.TrainS)
 }
 
-// whatIf says at the end of a run, on rank 0, what other schemes would have been. The run is over: it says nothing where nothing can be told.
+// whatIf says at the end of a run, on rank 0, what other schemes would have been. The run is over: it says nothing
+// where nothing can be told.
 func (j *job) whatIf(res *ps.Result) {
 	s := res.Summary
-	if res.Dir == "" || j.c.Bool("no-what-if") || s == nil || s.Finished != metrics.FinishedOK || float64(s.TrainS) < whatIfTrainMin.Seconds() || s.Baseline != "" || j.set == nil || competed(res.Dir) {
+	if res.Dir == "" || j.c.Bool("no-what-if") || s == nil || s.Finished != metrics.FinishedOK ||
+		float64(s.TrainS) < whatIfTrainMin.Seconds() || s.Baseline != "" || j.set == nil || competed(res.Dir) {
 		return
 	}
 	a, err := j.askWhatIf(res)
@@ -69,7 +73,8 @@ func (j *job) whatIf(res *ps.Result) {
 	}
 	if data, err := json.MarshalIndent(a, "", "  "); err == nil {
 		f := metrics.At(res.Dir)
-		_ = f.Guarded(func() error { return f.CheckStart(res.Start) }).Write(metrics.WhatIfName, append(data, '\n')) // best effort, as what follows
+		// best effort, as what follows
+		_ = f.Guarded(func() error { return f.CheckStart(res.Start) }).Write(metrics.WhatIfName, append(data, '\n'))
 		_ = f.Close()
 	}
 	fmt.Fprintf(j.out, "What if: %s\n", metrics.Wrap(a.Line(), metrics.TextWidth, 2))
@@ -78,8 +83,8 @@ func (j *job) whatIf(res *ps.Result) {
 // errLater: the answer takes longer than a user would wait for it at the end of a run.
 var errLater = errors.New("the answer takes too long")
 
-// askWhatIf asks about the run that has just ended, with the data set that it has in memory. A bug in it must not make the run fail, and a file system
-// that does not answer must not keep the job.
+// askWhatIf asks about the run that has just ended, with the data set that it has in memory. A bug in it must not
+// make the run fail, and a file system that does not answer must not keep the job.
 func (j *job) askWhatIf(res *ps.Result) (a *whatif.Answer, err error) {
 	s := res.Summary
 	if s.Iterations*int64(s.Workers)*int64(max(1, len(s.PerShard))) > whatIfPushesFitted {

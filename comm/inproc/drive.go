@@ -134,7 +134,8 @@ func (e *endpoint) busyError() (err error) {
 		if o.recv {
 			verb = "receive from"
 		}
-		err = fmt.Errorf("inproc: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: wait for sends, cancel receives",
+		err = fmt.Errorf("inproc: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag "+
+			"%d: wait for sends, cancel receives",
 			e.rank, e.ops.Len(), verb, o.from, o.stream.ch, o.stream.tag)
 	})
 	return err
@@ -156,6 +157,7 @@ func (e *endpoint) unreceivedError() error {
 	if first == nil {
 		return nil
 	}
-	return fmt.Errorf("inproc: rank %d closes with %d messages that nobody received, among them one of %d bytes from rank %d on channel %d, tag %d",
+	return fmt.Errorf("inproc: rank %d closes with %d messages that nobody received, among them one of %d bytes from "+
+		"rank %d on channel %d, tag %d",
 		e.rank, e.early.Len(), len(first.data), first.from.rank, first.stream.ch, first.stream.tag)
 }

@@ -75,7 +75,8 @@ func TestLongSendWaitsForItsReceive(t *testing.T) {
 	if sent {
 		t.Fatal("a long send completed without a receive")
 	}
-	if err := ranks[0].Close(); err == nil || !strings.Contains(err.Error(), "1 operations in flight, among them a send to rank 0, channel 1, tag 1") {
+	if err := ranks[0].Close(); err == nil ||
+		!strings.Contains(err.Error(), "1 operations in flight, among them a send to rank 0, channel 1, tag 1") {
 		t.Fatalf("Close: %v", err)
 	}
 	ranks[0].Irecv(comm.AnyPeer, comm.Data, 1, b, 0, 2*comm.CtlMax, nil)

@@ -80,7 +80,8 @@ func (t *transport) send(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, of
 // launch passes a send to MPI.
 func (t *transport) launch(slot uint32) {
 	o := t.ops.At(slot)
-	rc := C.fp_send(C.int(o.ch), C.int(o.peer), C.int(o.tag), C.uintptr_t(o.mem), C.int(o.n), C.uint32_t(slot), C.int(b2i(o.marked || o.matched)))
+	rc := C.fp_send(C.int(o.ch), C.int(o.peer), C.int(o.tag), C.uintptr_t(o.mem), C.int(o.n), C.uint32_t(slot),
+		C.int(b2i(o.marked || o.matched)))
 	if rc == C.FP_SENT {
 		t.settle(slot, comm.Done{Op: t.ops.Op(slot), Peer: o.peer, Tag: o.tag, N: o.n}, false)
 		return

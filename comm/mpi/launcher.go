@@ -98,10 +98,12 @@ func CheckWorld(size int, library string, getenv func(string) string) error {
 	}
 	if size == 1 && from == "SLURM_NTASKS" {
 		return fmt.Errorf(
-			"mpi: srun started %d tasks (%s), but MPI sees a world of 1 in each: srun did not connect them; start it with srun --mpi=%s (srun --mpi=list shows what there is); this binary is linked with %s",
+			"mpi: srun started %d tasks (%s), but MPI sees a world of 1 in each: srun did not connect them; start it with "+
+				"srun --mpi=%s (srun --mpi=list shows what there is); this binary is linked with %s",
 			n, from, Plugin(library), library)
 	}
-	return fmt.Errorf("mpi: %s says %d ranks, but MPI sees a world of %d: this binary is linked with %s; start it with the launcher of that MPI, or with srun --mpi=%s",
+	return fmt.Errorf("mpi: %s says %d ranks, but MPI sees a world of %d: this binary is linked with %s; start it "+
+		"with the launcher of that MPI, or with srun --mpi=%s",
 		from, n, size, library, Plugin(library))
 }
 
@@ -119,5 +121,6 @@ func checkVendor(compiled, running string) error {
 	if family(compiled) == family(running) {
 		return nil
 	}
-	return fmt.Errorf("mpi: compiled with the mpi.h of %s, but the library loaded is %s: set LD_LIBRARY_PATH to the former or build again", compiled, running)
+	return fmt.Errorf("mpi: compiled with the mpi.h of %s, but the library loaded is %s: set LD_LIBRARY_PATH to the "+
+		"former or build again", compiled, running)
 }

@@ -52,9 +52,11 @@ func TestCheckWorld(t *testing.T) {
 	}{
 		{1, "", ""},
 		{4, "OMPI_COMM_WORLD_SIZE=4", ""},
-		{1, "PMI_SIZE=4", "PMI_SIZE says 4 ranks, but MPI sees a world of 1: this binary is linked with Open MPI v4; start it with the launcher of that MPI, or with srun --mpi=pmix"},
+		{1, "PMI_SIZE=4", "PMI_SIZE says 4 ranks, but MPI sees a world of 1: this binary is linked with Open MPI v4; " +
+			"start it with the launcher of that MPI, or with srun --mpi=pmix"},
 		{1, "SLURM_NTASKS=4", ""},
-		{1, "SLURM_NTASKS=4 SLURM_STEP_ID=0", "srun started 4 tasks (SLURM_NTASKS), but MPI sees a world of 1 in each: srun did not connect them; start it with srun --mpi=pmix (srun --mpi=list"},
+		{1, "SLURM_NTASKS=4 SLURM_STEP_ID=0", "srun started 4 tasks (SLURM_NTASKS), but MPI sees a world of 1 in each: " +
+			"srun did not connect them; start it with srun --mpi=pmix (srun --mpi=list"},
 		{1, "SLURM_NTASKS=1 SLURM_STEP_ID=0", ""},
 		{2, "SLURM_NTASKS=4 SLURM_STEP_ID=0", "SLURM_NTASKS says 4 ranks, but MPI sees a world of 2"},
 	} {
@@ -74,9 +76,11 @@ func TestCheckLauncher(t *testing.T) {
 		{"its own", "MPICH 4.0.2", "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALNRANKS=4", nil},
 		{"none", "MPICH 4.0.2", "HOME=/root", nil},
 		{"Hydra", "Open MPI 4.1.4", "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALNRANKS=4",
-			[]string{"built for Open MPI (Open MPI 4.1.4)", "MPICH's mpiexec started it (MPI_LOCALNRANKS", "use Open MPI's mpirun", "make build MPI=mpich"}},
+			[]string{"built for Open MPI (Open MPI 4.1.4)", "MPICH's mpiexec started it (MPI_LOCALNRANKS",
+				"use Open MPI's mpirun", "make build MPI=mpich"}},
 		{"Open MPI's mpirun", "MPICH 4.0.2", "OMPI_COMM_WORLD_SIZE=4",
-			[]string{"built for MPICH (MPICH 4.0.2)", "Open MPI's mpirun started it (OMPI_COMM_WORLD_SIZE", "use MPICH's mpiexec", "for Open MPI: make build"}},
+			[]string{"built for MPICH (MPICH 4.0.2)", "Open MPI's mpirun started it (OMPI_COMM_WORLD_SIZE",
+				"use MPICH's mpiexec", "for Open MPI: make build"}},
 		{"srun --mpi=pmi2, which some builds of Open MPI know", "Open MPI 4.1.4", "PMI_RANK=0 PMI_SIZE=4 SLURM_STEP_ID=0", nil},
 		{"one inside the other", "MPICH 4.0.2", "OMPI_COMM_WORLD_SIZE=1 PMI_RANK=0 PMI_SIZE=4 MPI_LOCALNRANKS=4", nil},
 	} {

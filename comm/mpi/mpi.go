@@ -231,7 +231,8 @@ func (t *transport) stopped() error {
 
 func (t *transport) busyError() (err error) {
 	t.ops.Each(func(slot uint32, o *operation) {
-		err = fmt.Errorf("mpi: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: wait for sends, cancel receives",
+		err = fmt.Errorf("mpi: rank %d closes with %d operations in flight, among them a %s rank %d, channel %d, tag %d: "+
+			"wait for sends, cancel receives",
 			t.rank, t.ops.Len(), o.kind, o.peer, o.ch, o.tag)
 	})
 	return err

@@ -222,7 +222,8 @@ func shareScarceMemory() {
 	must(tr.Barrier())
 	for peer := range tr.size {
 		theirs := w.Of(comm.Peer(peer)).Bytes()
-		check(len(theirs) == n && theirs[0] == byte(peer+1) && theirs[n-1] == byte(peer+1), "the segment of rank %d holds %d bytes, %d to %d", peer, len(theirs), theirs[0], theirs[n-1])
+		check(len(theirs) == n && theirs[0] == byte(peer+1) && theirs[n-1] == byte(peer+1),
+			"the segment of rank %d holds %d bytes, %d to %d", peer, len(theirs), theirs[0], theirs[n-1])
 	}
 	must(tr.Barrier())
 	if tr.rank == 0 {

@@ -56,20 +56,26 @@ func Defaults() Params { return Params{Ratio: 0.01, Thresholds: "exact", Thresho
 var All = named.Table[Entry]{
 	{Name: "float32", Rule: "every element as it is, 4 bytes", Paper: "IEEE 754-2008, binary32", Evidence: "M",
 		make: func(Params) Codec { return dense{full} }},
-	{Name: "float16", Rule: "every element rounded to 11 significant bits, ties to even, 2 bytes; from 65520 on infinite", Paper: "IEEE 754-2008, binary16", Evidence: "M", Lossy: true,
+	{Name: "float16", Rule: "every element rounded to 11 significant bits, ties to even, 2 bytes; from 65520 on infinite",
+		Paper: "IEEE 754-2008, binary16", Evidence: "M", Lossy: true,
 		make: func(Params) Codec { return dense{half} }},
-	{Name: "bfloat16", Rule: "every element rounded to 8 significant bits, ties to even, 2 bytes; the range of float32", Paper: "the upper half of a binary32, as in TensorFlow", Evidence: "M", Lossy: true,
+	{Name: "bfloat16", Rule: "every element rounded to 8 significant bits, ties to even, 2 bytes; the range of float32",
+		Paper: "the upper half of a binary32, as in TensorFlow", Evidence: "M", Lossy: true,
 		make: func(Params) Codec { return dense{brain} }},
-	{Name: "topk", Rule: "the ceil(ratio*n) elements of largest magnitude, of equal ones those of lower index, with their indices; the rest is added to the next vector",
-		Paper: "Aji and Heafield (EMNLP 2017); the memory: Stich, Cordonnier and Jaggi (NeurIPS 2018), after Seide et al. (Interspeech 2014)", Evidence: "A", Lossy: true, Residual: true,
+	{Name: "topk", Rule: "the ceil(ratio*n) elements of largest magnitude, of equal ones those of lower index, with " +
+		"their indices; the rest is added to the next vector",
+		Paper: "Aji and Heafield (EMNLP 2017); the memory: Stich, Cordonnier and Jaggi (NeurIPS 2018), after Seide et " +
+			"al. (Interspeech 2014)", Evidence: "A", Lossy: true, Residual: true,
 		make: func(p Params) Codec {
 			if p.Thresholds == "reused" {
 				return &reusing{sparse{ratio: p.Ratio, slack: moreThanK}}
 			}
 			return &sparse{ratio: p.Ratio}
 		}},
-	{Name: "threshold", Rule: "the elements of a magnitude above threshold with their indices, or where these are more than ceil(ratio*n), so many of largest magnitude; the rest is added to the next vector",
-		Paper: "Strom (Interspeech 2015) as told in DL4J's article on distributed training; there an element is sent as its sign alone", Evidence: "R", Lossy: true, Residual: true,
+	{Name: "threshold", Rule: "the elements of a magnitude above threshold with their indices, or where these are " +
+		"more than ceil(ratio*n), so many of largest magnitude; the rest is added to the next vector",
+		Paper: "Strom (Interspeech 2015) as told in DL4J's article on distributed training; there an element is sent as " +
+			"its sign alone", Evidence: "R", Lossy: true, Residual: true,
 		make: func(p Params) Codec { return &sparse{ratio: p.Ratio, threshold: float32(p.Threshold), cut: true} }},
 }
 

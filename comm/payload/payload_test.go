@@ -96,7 +96,8 @@ func TestSparseSendsWhatTheDefinitionSays(t *testing.T) {
 		src := rapid.SliceOfN(rapid.OneOf(
 			rapid.SampledFrom([]float32{0, 1, -1, 2, float32(math.Inf(1)), float32(math.NaN()), float32(math.Copysign(0, -1)), 1e-45, 1.0000001}),
 			rapid.Float32()), 0, 120).Draw(t, "src")
-		ratio, threshold := rapid.SampledFrom([]float64{1e-9, 0.01, 0.1, 0.5, 1}).Draw(t, "ratio"), rapid.SampledFrom([]float64{0, 0.5, 1, 1e30}).Draw(t, "threshold")
+		ratio, threshold := rapid.SampledFrom([]float64{1e-9, 0.01, 0.1, 0.5, 1}).Draw(t, "ratio"),
+			rapid.SampledFrom([]float64{0, 0.5, 1, 1e30}).Draw(t, "threshold")
 		name := rapid.SampledFrom([]string{"topk", "threshold"}).Draw(t, "codec")
 		c, err := New(name, Params{Ratio: ratio, Threshold: threshold})
 		if err != nil {

@@ -22,9 +22,10 @@ type Remembering interface {
 // Thresholds lists the values of Params.Thresholds.
 func Thresholds() []string { return []string{"exact", "reused"} }
 
-// A threshold is chosen exactly for every ReuseMax-th vector, and reused in between, as in Ok-Topk (Li and Hoefler, PPoPP 2022) [Q]: its code has
-// 32, and changes a threshold that lets fewer than 2k/3 or more than 5k/4 elements pass. By how much is ours [R]. Where more would pass, k
-// elements are chosen exactly here, so that a message has a limit.
+// A threshold is chosen exactly for every ReuseMax-th vector, and reused in between, as in Ok-Topk (Li and Hoefler,
+// PPoPP 2022) [Q]: its code has 32, and changes a threshold that lets fewer than 2k/3 or more than 5k/4 elements
+// pass. By how much is ours [R]. Where more would pass, k elements are chosen exactly here, so that a message has a
+// limit.
 const (
 	ReuseMax = 32
 
@@ -66,8 +67,8 @@ func (s *reusing) EncodeAfter(m *Memory, dst []byte, src, residual []float32) in
 	return countBytes + pairBytes*count
 }
 
-// addAndPick adds src to the residual, if there is one, and writes the elements of the sum of a magnitude of at least at. fits is false if there are
-// more than pairs has room for; the residual is complete all the same.
+// addAndPick adds src to the residual, if there is one, and writes the elements of the sum of a magnitude of at least
+// at. fits is false if there are more than pairs has room for; the residual is complete all the same.
 func addAndPick(pairs []byte, src, residual []float32, at uint32) (count int, fits bool) {
 	room := len(pairs) / pairBytes
 	fits = true

@@ -54,8 +54,8 @@ func dumbReuse(m *Memory, ratio float64, src, residual []float32) (sent map[int]
 	return sent
 }
 
-// Over many vectors, the codec sends what its twin sends, remembers the same, and nothing is lost: what was sent and the residual are what was
-// given. A message has at most 1.25 k elements.
+// Over many vectors, the codec sends what its twin sends, remembers the same, and nothing is lost: what was sent and
+// the residual are what was given. A message has at most 1.25 k elements.
 func TestReusedThresholdsAreTheirTwin(outer *testing.T) {
 	rapid.Check(outer, func(t *rapid.T) {
 		n := rapid.IntRange(1, 200).Draw(t, "n")
@@ -84,7 +84,8 @@ func TestReusedThresholdsAreTheirTwin(outer *testing.T) {
 			}
 			for i := range src {
 				if got[i] != want[i] || residual[i] != twin[i] || got[i]+residual[i] != src[i]+before[i] {
-					t.Fatalf("round %d, element %d: sent %v and kept %v of %v; its twin sent %v and kept %v", round, i, got[i], residual[i], src[i]+before[i], want[i], twin[i])
+					t.Fatalf("round %d, element %d: sent %v and kept %v of %v; its twin sent %v and kept %v", round, i, got[i],
+						residual[i], src[i]+before[i], want[i], twin[i])
 				}
 			}
 		}

@@ -16,7 +16,8 @@ func TestLayoutOfRows(t *testing.T) {
 	src := []float32{1, 0, 0, 0, -2.5, float32(math.Copysign(0, -1))} // rows: 1 | 0 0 | 0 -2.5 | -0
 	dst := make([]byte, c.EncodedMax(len(src)))
 	n := c.Encode(dst, src, nil)
-	if got, want := hex.EncodeToString(dst[:n]), "03000000"+"00000000"+"0000803f"+"02000000"+"00000000"+"000020c0"+"03000000"+"00000080"; got != want {
+	if got, want := hex.EncodeToString(dst[:n]), "03000000"+"00000000"+"0000803f"+"02000000"+"00000000"+"000020c0"+
+		"03000000"+"00000080"; got != want {
 		t.Errorf("bytes %s, want %s", got, want)
 	}
 }

@@ -14,10 +14,10 @@ func ring(me, n, elements int) (all []phase) {
 	return all
 }
 
-// halving is recursive halving, by which each rank adds up one part with log2 N partners, and recursive doubling, by which it collects the sums:
-// Rabenseifner's algorithm (Thakur, Rabenseifner and Gropp, IJHPCA 2005) [A]. It has 2 log2 N steps instead of the ring's 2 (N-1), so it is
-// faster for short vectors. Where N is no power of two, the ranks beyond the largest one first give their vectors to partners, and at last get
-// the sums.
+// halving is recursive halving, by which each rank adds up one part with log2 N partners, and recursive doubling, by
+// which it collects the sums: Rabenseifner's algorithm (Thakur, Rabenseifner and Gropp, IJHPCA 2005) [A]. It has 2
+// log2 N steps instead of the ring's 2 (N-1), so it is faster for short vectors. Where N is no power of two, the
+// ranks beyond the largest one first give their vectors to partners, and at last get the sums.
 func halving(me, n, elements int) (all []phase) {
 	whole, power := span{0, elements}, 1<<(bits.Len(uint(n))-1)
 	if me >= power {

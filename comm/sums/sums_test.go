@@ -48,8 +48,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// play runs the phases of all ranks on vectors of integers, in rounds: a rank that receives waits until its sender has come to the same phase of
-// the pair. It fails if the ranks wait for each other for good.
+// play runs the phases of all ranks on vectors of integers, in rounds: a rank that receives waits until its sender
+// has come to the same phase of the pair. It fails if the ranks wait for each other for good.
 func play(t *rapid.T, phases func(me, n, elements int) []phase, n, elements int) {
 	type message struct {
 		from int
@@ -153,7 +153,8 @@ func TestPhasesMoveTheLeast(t *testing.T) {
 }
 
 func TestAnUnknownAlgorithmIsRefused(t *testing.T) {
-	if _, err := New(inproc.New(1, inproc.Options{})[0], "star", 1); err == nil || err.Error() != `sums: algorithm "star"; it is one of [ring halving]` {
+	if _, err := New(inproc.New(1, inproc.Options{})[0], "star", 1); err == nil ||
+		err.Error() != `sums: algorithm "star"; it is one of [ring halving]` {
 		t.Errorf("%v", err)
 	}
 }

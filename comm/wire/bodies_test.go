@@ -20,12 +20,15 @@ func TestBodiesRoundTrip(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		i32, i64 := rapid.Int32(), rapid.Int64()
-		saved := FileSaved{Rank: i32.Draw(t, "rank"), Kind: FileKind(i32.Draw(t, "kind")), Index: i32.Draw(t, "index"), Place: FilePlace(i32.Draw(t, "place")),
-			Version: i64.Draw(t, "version"), Bytes: i64.Draw(t, "bytes"), CRC32C: rapid.Uint32().Draw(t, "crc"), Took: time.Duration(i64.Draw(t, "took")), Failed: rapid.Bool().Draw(t, "failed")}
+		saved := FileSaved{Rank: i32.Draw(t, "rank"), Kind: FileKind(i32.Draw(t, "kind")), Index: i32.Draw(t, "index"),
+			Place:   FilePlace(i32.Draw(t, "place")),
+			Version: i64.Draw(t, "version"), Bytes: i64.Draw(t, "bytes"), CRC32C: rapid.Uint32().Draw(t, "crc"),
+			Took: time.Duration(i64.Draw(t, "took")), Failed: rapid.Bool().Draw(t, "failed")}
 		if got := FileSavedOf(over(t, saved.Header())); got != saved {
 			t.Errorf("%+v came back as %+v", saved, got)
 		}
-		stale := Staleness{Server: i32.Draw(t, "server"), Rule: i32.Draw(t, "rule"), Versions: i64.Draw(t, "versions"), Pushes: i64.Draw(t, "pushes"), Delayed: i64.Draw(t, "delayed")}
+		stale := Staleness{Server: i32.Draw(t, "server"), Rule: i32.Draw(t, "rule"), Versions: i64.Draw(t, "versions"),
+			Pushes: i64.Draw(t, "pushes"), Delayed: i64.Draw(t, "delayed")}
 		if got := StalenessOf(over(t, stale.Header())); got != stale {
 			t.Errorf("%+v came back as %+v", stale, got)
 		}

@@ -93,7 +93,9 @@ func TestEncodeRefusesUnknownKind(t *testing.T) {
 }
 
 func TestKindNames(t *testing.T) {
-	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined closed barrier release task readable forwarded summand saved stale peer computed measured dealt vote verdict askwaits waits pushpiece replypiece piecethere"
+	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined " +
+		"closed barrier release task readable forwarded summand saved stale peer computed measured dealt vote verdict " +
+		"askwaits waits pushpiece replypiece piecethere"
 	var names []string
 	for k := Push; k < Kinds; k++ {
 		names = append(names, k.String())

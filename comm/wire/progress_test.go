@@ -10,7 +10,8 @@ import (
 // What a reply tells of the run arrives as it was written, to the bit, and an unknown loss stays unknown.
 func TestProgressTravelsWithAReply(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := Progress{Samples: rapid.Int64Range(0, 1<<60).Draw(t, "samples"), Loss: rapid.Float64().Draw(t, "loss"), Share: rapid.Float64Range(0, 1).Draw(t, "share")}
+		p := Progress{Samples: rapid.Int64Range(0, 1<<60).Draw(t, "samples"), Loss: rapid.Float64().Draw(t, "loss"),
+			Share: rapid.Float64Range(0, 1).Draw(t, "share")}
 		if rapid.Bool().Draw(t, "unknown") {
 			p.Loss = math.NaN()
 		}
@@ -23,7 +24,8 @@ func TestProgressTravelsWithAReply(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ProgressOf(&back)
-		if got.Samples != p.Samples || math.Float64bits(got.Loss) != math.Float64bits(p.Loss) || got.Share != p.Share || back.Iter != 7 || back.Version != 8 {
+		if got.Samples != p.Samples || math.Float64bits(got.Loss) != math.Float64bits(p.Loss) || got.Share != p.Share ||
+			back.Iter != 7 || back.Version != 8 {
 			t.Fatalf("wrote %+v, read %+v in %+v", p, got, back)
 		}
 	})

@@ -15,35 +15,39 @@ const (
 	// Ack is server to worker: the server ignored a duplicate push; in rounds, it accepted a push; otherwise, it accepted a part that
 	// counts for another worker.
 	Ack
-	Left       // worker to server: this worker will neither push nor pull again
-	Snapshot   // any rank to server: send me your slices of snapshot Iter on Data
-	Ready      // server to rank 0: all my shards keep snapshot Iter
-	Looked     // rank 0 to server: snapshot Iter was evaluated; drop it and earlier ones
-	Halt       // any rank to rank 0: a StopAsked
-	PushReady  // worker to server: the push of Iter for the shards in your rotation is ready and held back
-	Grant      // server to worker: push them now
-	Revoke     // server to worker: the grant of this Epoch is void, announce the push again
-	Publish    // server to worker: pieces of this shard follow unasked, like those of a reply
-	Taken      // worker to server: the published version was adopted; send the next one
-	Ended      // server to a worker that has sent Left: no further version of this shard follows
-	Joined     // worker to server: the worker came back without any state, and pulls all shards of the server
-	Closed     // server to server: Shard closed Iter, and these workers contributed; or, with Over, no worker is left in the run
-	Barrier    // worker to scheduler (rank 0): all my pushes of Iter are acknowledged
-	Release    // scheduler to worker: all workers have reached the barrier of Iter
-	Task       // leader of a node to member: compute Iter, of which the first Part layers are readable; or, with Stop, end
-	Readable   // leader to member: the first Part layers of Iter are readable
-	Forwarded  // member to leader: the forward pass of Iter has ended
-	Summand    // member to leader: the gradient of layer Part of Iter is final, in shared memory
-	Saved      // any rank to rank 0: a FileSaved
-	Stale      // server to rank 0: a Staleness
-	Peer       // worker to worker: a message of a policy of the work axis
-	Computed   // member to leader: Iter is computed: Samples in Blocked nanoseconds
-	Measured   // leader to rank 0, for rank Worker of those that compute: it has computed all iterations before Iter, the end of its plan; with Over, it has left, after Epoch pauses
-	Dealt      // rank 0 to rank that computes: from Iter on, until Clock, rank Worker has a batch of Part; with Over, that is an epoch
-	Vote       // worker to the lead shard's server: after step Clock of the round of Iter, exchange if Part is 1
-	Verdict    // the lead shard's server to worker: after that step, exchange if Part is 1
-	AskWaits   // server to worker: its scheme asks whether the worker waits elsewhere
-	Waits      // worker to server, once asked: it has the shard's reply, and waits for another shard, a change of scheme or its batch; with Over, it goes on
+	Left      // worker to server: this worker will neither push nor pull again
+	Snapshot  // any rank to server: send me your slices of snapshot Iter on Data
+	Ready     // server to rank 0: all my shards keep snapshot Iter
+	Looked    // rank 0 to server: snapshot Iter was evaluated; drop it and earlier ones
+	Halt      // any rank to rank 0: a StopAsked
+	PushReady // worker to server: the push of Iter for the shards in your rotation is ready and held back
+	Grant     // server to worker: push them now
+	Revoke    // server to worker: the grant of this Epoch is void, announce the push again
+	Publish   // server to worker: pieces of this shard follow unasked, like those of a reply
+	Taken     // worker to server: the published version was adopted; send the next one
+	Ended     // server to a worker that has sent Left: no further version of this shard follows
+	Joined    // worker to server: the worker came back without any state, and pulls all shards of the server
+	Closed    // server to server: Shard closed Iter, and these workers contributed; or, with Over, no worker is left in the run
+	Barrier   // worker to scheduler (rank 0): all my pushes of Iter are acknowledged
+	Release   // scheduler to worker: all workers have reached the barrier of Iter
+	Task      // leader of a node to member: compute Iter, of which the first Part layers are readable; or, with Stop, end
+	Readable  // leader to member: the first Part layers of Iter are readable
+	Forwarded // member to leader: the forward pass of Iter has ended
+	Summand   // member to leader: the gradient of layer Part of Iter is final, in shared memory
+	Saved     // any rank to rank 0: a FileSaved
+	Stale     // server to rank 0: a Staleness
+	Peer      // worker to worker: a message of a policy of the work axis
+	Computed  // member to leader: Iter is computed: Samples in Blocked nanoseconds
+	// leader to rank 0, for rank Worker of those that compute: it has computed all iterations before Iter, the end of
+	// its plan; with Over, it has left, after Epoch pauses
+	Measured
+	Dealt    // rank 0 to rank that computes: from Iter on, until Clock, rank Worker has a batch of Part; with Over, that is an epoch
+	Vote     // worker to the lead shard's server: after step Clock of the round of Iter, exchange if Part is 1
+	Verdict  // the lead shard's server to worker: after that step, exchange if Part is 1
+	AskWaits // server to worker: its scheme asks whether the worker waits elsewhere
+	// worker to server, once asked: it has the shard's reply, and waits for another shard, a change of scheme or its
+	// batch; with Over, it goes on
+	Waits
 	PushPiece  // worker to server: a piece of a push whose header went before; not a header, but PieceSize bytes and the values
 	ReplyPiece // server to worker: a piece of a Reply or a Publish, likewise
 	PieceThere // worker to server: a piece of a push whose header went before lies in shared memory; PieceSize bytes alone
@@ -68,8 +72,10 @@ type Header struct {
 	// Push, PushReady, Grant, Revoke: the iteration pushed. Pull: the iteration requested. Reply: the iteration to compute next.
 	// Publish: this version contains the worker's pushes of all earlier iterations. Left: the worker has pushed all earlier ones.
 	// Ended: versions published to the worker. Closed: the iteration closed. Joined: the worker's clock.
-	Iter    int64
-	Version int64 // Push: version the gradient was computed on. Reply, Publish: version sent. Closed: earlier closings of the shard. AskWaits, Waits: number of the question
+	Iter int64
+	// Push: version the gradient was computed on. Reply, Publish: version sent. Closed: earlier closings of the shard.
+	// AskWaits, Waits: number of the question
+	Version int64
 
 	// Clock is, by kind:
 	// Reply, Publish: v, the smallest clock of the shard's workers. Push: the largest v that the worker knew when it started Iter.

@@ -52,8 +52,9 @@ var (
 	}
 	// BatchNormGrad: V: dY, Y, X, scale, saved, dScale, dShift, dX, mean, variance, next mean, next variance. N: as BatchNorm. F: momentum,
 	// epsilon. With relu, dY becomes 0 wherever Y is not above 0. dY is then the gradient of R. dScale, dShift (channels) and dX become the
-	// gradients of scale, shift and X. dX may be the memory of X or of dY. next mean and next variance (channels) become images times the running
-	// statistics after this batch, (1-momentum)*running + momentum*batch. The batch's variance is divided by the number of its values less 1.
+	// gradients of scale, shift and X. dX may be the memory of X or of dY. next mean and next variance (channels) become
+	// images times the running statistics after this batch, (1-momentum)*running + momentum*batch. The batch's variance
+	// is divided by the number of its values less 1.
 	BatchNormGrad = &kernel.Kernel{
 		Name: "batch_norm_grad", Tol: 8, Cost: kernel.ElementCost(3, 10, 7),
 		Need: func(n kernel.Sizes) kernel.Counts {

@@ -25,7 +25,8 @@ func gradientCases() []kernel.Case {
 }
 
 func images(complete func(c *kernel.Case, channels, positions int)) (cases []kernel.Case) {
-	for _, n := range []kernel.Sizes{{1, 1, 1}, {1, 1, 13}, {7, 1, 1}, {1, 11, 3}, {5, 3, 4}, {32, 6, 196}, {3, 17, 257}, {0, 3, 5}, {101, 2, 103}, {301, 2, 103}} {
+	for _, n := range []kernel.Sizes{{1, 1, 1}, {1, 1, 13}, {7, 1, 1}, {1, 11, 3}, {5, 3, 4}, {32, 6, 196}, {3, 17, 257},
+		{0, 3, 5}, {101, 2, 103}, {301, 2, 103}} {
 		c := kernel.Case{Name: fmt.Sprintf("images=%d channels=%d positions=%d", n[0], n[1], n[2]), Sizes: n}
 		c.In[0] = kernel.Random(n[0]*n[1]*n[2], 14)
 		complete(&c, n[1], n[2])

@@ -79,7 +79,8 @@ var (
 	layers = []kernel.Layer{
 		{Name: "lenet conv1", N: []int{128, 1, 28, 28, 6, 5, 1, 2}}, {Name: "lenet conv2", N: []int{128, 6, 14, 14, 16, 5, 1, 0}},
 		{Name: "resnet20 conv1", N: []int{128, 3, 32, 32, 16, 3, 1, 1}}, {Name: "resnet20 group1", N: []int{128, 16, 32, 32, 16, 3, 1, 1}},
-		{Name: "resnet20 group2 first", N: []int{128, 16, 32, 32, 32, 3, 2, 1}}, {Name: "resnet20 group2", N: []int{128, 32, 16, 16, 32, 3, 1, 1}},
+		{Name: "resnet20 group2 first", N: []int{128, 16, 32, 32, 32, 3, 2, 1}},
+		{Name: "resnet20 group2", N: []int{128, 32, 16, 16, 32, 3, 1, 1}},
 		{Name: "resnet20 group3 first", N: []int{128, 32, 16, 16, 64, 3, 2, 1}}, {Name: "resnet20 group3", N: []int{128, 64, 8, 8, 64, 3, 1, 1}},
 	}
 )

@@ -52,7 +52,8 @@ func (e *entries) steps(n kernel.Sizes, planes, height, width int) (steps [4]ker
 	case stride == 2 && side == 3 && pad == 1 && !empty && e.halved3 != nil:
 		steps[0] = directStep(e.halved3, images, planes, (height+1)/2, (width+1)/2)
 	default:
-		steps[0] = kernel.Step{Entry: e.productAny, Grid: [3]int{kernel.Blocks(images*height*width, 64), kernel.Blocks(planes, 32), 1}, Block: [3]int{128, 1, 1}}
+		steps[0] = kernel.Step{Entry: e.productAny,
+			Grid: [3]int{kernel.Blocks(images*height*width, 64), kernel.Blocks(planes, 32), 1}, Block: [3]int{128, 1, 1}}
 		if side == 3 {
 			steps[0].Entry = e.product3
 		}
@@ -74,15 +75,16 @@ func directStep(entries []directEntry, images, planes, height, width int) kernel
 		}
 	}
 	tiles := images * kernel.Blocks(width, best.width) * kernel.Blocks(height, 8)
-	s := kernel.Step{Entry: best.name, Grid: [3]int{tiles, kernel.Blocks(planes, 8*best.groups), 1}, Block: [3]int{best.width * 8 / best.strip * best.groups, 1, 1}}
+	s := kernel.Step{Entry: best.name, Grid: [3]int{tiles, kernel.Blocks(planes, 8*best.groups), 1},
+		Block: [3]int{best.width * 8 / best.strip * best.groups, 1, 1}}
 	if best.more != "" && s.Grid[0]*s.Grid[1]*s.Block[0]/32 < warpsMin {
 		s.Entry, s.Block[0] = best.more, s.Block[0]*best.strip/2
 	}
 	return s
 }
 
-// backwardSteps returns the launches of both gradients. An entry that knows how also adds up the shares of the filters' gradient, in a second layer of
-// its grid.
+// backwardSteps returns the launches of both gradients. An entry that knows how also adds up the shares of the
+// filters' gradient, in a second layer of its grid.
 func backwardSteps(n kernel.Sizes) [4]kernel.Step {
 	filter, _ := filterSteps(n)
 	data := backwardEntries.steps(n, n[1], n[2], n[3])[0]

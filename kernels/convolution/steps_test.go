@@ -8,8 +8,8 @@ import (
 	"fluentps/kernels/kernel"
 )
 
-// In the layers of a ResNet-20 the gradient of the images takes tiles that keep a large GPU's schedulers busy, and its launch sums up the gradient of
-// the filters too.
+// In the layers of a ResNet-20 the gradient of the images takes tiles that keep a large GPU's schedulers busy, and
+// its launch sums up the gradient of the filters too.
 func TestBackwardStepsOfANetwork(t *testing.T) {
 	for _, c := range []struct {
 		n    kernel.Sizes
@@ -23,9 +23,10 @@ func TestBackwardStepsOfANetwork(t *testing.T) {
 		{kernel.Sizes{128, 64, 8, 8, 64, 3, 1, 1}, "conv_backward_filter_3_8 conv_backward_data_3_8_more+sum"},
 		{kernel.Sizes{512, 64, 8, 8, 64, 3, 1, 1}, "conv_backward_filter_3_8 conv_backward_data_3_8+sum"},
 		{kernel.Sizes{128, 6, 14, 14, 16, 5, 1, 0}, "conv_backward_filter conv_backward_data_5_16+sum"},
-		{kernel.Sizes{128, 16, 32, 32, 32, 3, 2, 0}, "conv_backward_filter conv_backward_filter_sum conv_backward_data_3"}, // products sum nothing up
-		{kernel.Sizes{1, 2, 5, 5, 3, 2, 1, 0}, "conv_backward_filter conv_backward_data"},                                  // there is one share
-		{kernel.Sizes{0, 2, 5, 5, 3, 3, 1, 1}, "conv_backward_filter"},                                                     // sums of nothing
+		// products sum nothing up
+		{kernel.Sizes{128, 16, 32, 32, 32, 3, 2, 0}, "conv_backward_filter conv_backward_filter_sum conv_backward_data_3"},
+		{kernel.Sizes{1, 2, 5, 5, 3, 2, 1, 0}, "conv_backward_filter conv_backward_data"}, // there is one share
+		{kernel.Sizes{0, 2, 5, 5, 3, 3, 1, 1}, "conv_backward_filter"},                    // sums of nothing
 		{kernel.Sizes{1, 2, 5, 5, 0, 3, 1, 1}, "conv_backward_data_3"},
 	} {
 		var got []string

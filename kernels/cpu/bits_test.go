@@ -68,7 +68,8 @@ func mustEqual(t *testing.T, what string, got, want []float32) {
 		}
 	}
 	if different > 0 {
-		t.Errorf("%s: %d of %d elements differ; the first, number %d, is %.9g and was %.9g", what, different, len(want), first, got[first], want[first])
+		t.Errorf("%s: %d of %d elements differ; the first, number %d, is %.9g and was %.9g", what, different, len(want),
+			first, got[first], want[first])
 	}
 }
 

@@ -38,7 +38,8 @@ func TestShortArgumentsAreErrors(t *testing.T) {
 		a    kernels.Args
 		want string
 	}{
-		{"A", kernels.GemmNN, kernels.Args{V: kernels.Vecs{short, full, full}, N: kernels.Sizes{2, 2, 3}}, "vector 0 has 5 elements, sizes [2 2 3 0 0 0 0 0] need 6"},
+		{"A", kernels.GemmNN, kernels.Args{V: kernels.Vecs{short, full, full}, N: kernels.Sizes{2, 2, 3}},
+			"vector 0 has 5 elements, sizes [2 2 3 0 0 0 0 0] need 6"},
 		{"C", kernels.GemmNT, kernels.Args{V: kernels.Vecs{full, full, short}, N: kernels.Sizes{2, 3, 2}}, "vector 2 has 5"},
 		{"bias", kernels.GemmTN, kernels.Args{V: kernels.Vecs{full, full, full, short}, N: kernels.Sizes{1, 6, 1}}, "vector 3 has 5"},
 		{"labels", kernels.SoftmaxXent, kernels.Args{V: kernels.Vecs{full, {}, {}, full, full}, N: kernels.Sizes{2, 3}}, "vector 1 has 0"},

@@ -42,7 +42,8 @@ func TestDirectConvolutionsAreProducts(t *testing.T) {
 			rapid.IntRange(1, 35).Draw(t, "filters"), rapid.IntRange(1, 7).Draw(t, "kernel"),
 			rapid.IntRange(1, 3).Draw(t, "stride"), rapid.IntRange(0, 8).Draw(t, "pad"),
 		}
-		k := rapid.SampledFrom([]*kernels.Kernel{kernels.ConvForward, kernels.ConvBackwardData, kernels.ConvBackwardFilter}).Draw(t, "kernel kind")
+		k := rapid.SampledFrom([]*kernels.Kernel{kernels.ConvForward, kernels.ConvBackwardData,
+			kernels.ConvBackwardFilter}).Draw(t, "kernel kind")
 		beta := rapid.SampledFrom([]float32{0, 1, -0.5}).Draw(t, "beta")
 		a := arguments(k, n)
 		a.F[0] = beta
@@ -139,7 +140,8 @@ func TestBatchNormOfLargeMeans(t *testing.T) {
 	if err := New(1).Launch(kernels.BatchNorm, a); err != nil {
 		t.Fatal(err)
 	}
-	if inverse := 1 / math.Sqrt(0.25+1e-5); saved[0] != 4096.5 || math.Abs(float64(saved[1])-inverse) > 1e-6 || math.Abs(float64(y[1])-inverse/2) > 1e-6 {
+	if inverse := 1 / math.Sqrt(0.25+1e-5); saved[0] != 4096.5 || math.Abs(float64(saved[1])-inverse) > 1e-6 ||
+		math.Abs(float64(y[1])-inverse/2) > 1e-6 {
 		t.Errorf("mean %g, inverse deviation %g, first odd value %g; want 4096.5, %g, %g", saved[0], saved[1], y[1], inverse, inverse/2)
 	}
 }

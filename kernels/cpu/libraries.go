@@ -66,7 +66,8 @@ func open(getenv func(string) string) (session, error) {
 		}
 	}
 	if wanted != "" {
-		return session{}, fmt.Errorf("%s is %s, but %s; name a library that this host has, or unset it", LibraryVariable, wanted, strings.Join(problems, "; "))
+		return session{}, fmt.Errorf("%s is %s, but %s; name a library that this host has, or unset it", LibraryVariable,
+			wanted, strings.Join(problems, "; "))
 	}
 	return session{}, fmt.Errorf("found no library for matrix products: %s; install oneDNN (Debian: libdnnl-dev) or OpenBLAS (libopenblas0), "+
 		"load a module that provides one, or name a file with export %s=FILE; %s=%s computes without a library, many times slower",
@@ -88,7 +89,8 @@ func (s session) withLibrary(l *C.products_library) (session, error) {
 	s.set.Products = fmt.Sprintf("OpenBLAS %s %s", openBLASVersion(C.GoString(&l.version[0])), core)
 	s.variables = []string{"OPENBLAS_CORETYPE"}
 	if s.products > Processor() { // the first product would end the process
-		return session{}, fmt.Errorf("OPENBLAS_CORETYPE selects OpenBLAS's kernels %s, which need %s, but this processor has %s; unset it", core, s.products, Processor())
+		return session{}, fmt.Errorf("OPENBLAS_CORETYPE selects OpenBLAS's kernels %s, which need %s, but this processor "+
+			"has %s; unset it", core, s.products, Processor())
 	}
 	return s, nil
 }
@@ -112,7 +114,8 @@ func filesOf(wanted string) (files []string, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s is %q, must be %s, %s, or a file with a / in its name", LibraryVariable, wanted, strings.Join(names, ", "), twinLibrary)
+		return nil, fmt.Errorf("%s is %q, must be %s, %s, or a file with a / in its name", LibraryVariable, wanted,
+			strings.Join(names, ", "), twinLibrary)
 	}
 	return files, nil
 }
@@ -176,7 +179,8 @@ func multiply(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float3
 	case gemm.TN:
 		transA = 'T'
 	}
-	if code := C.products_multiply(kind, transA, transB, C.long(rows), C.long(columns), C.long(k), pointer(a), C.long(lda), pointer(b), C.long(ldb),
+	if code := C.products_multiply(kind, transA, transB, C.long(rows), C.long(columns), C.long(k), pointer(a),
+		C.long(lda), pointer(b), C.long(ldb),
 		C.float(beta), pointer(c), C.long(ldc)); code != 0 {
 		return oneDNNError(fmt.Sprintf("a product of %d x %d x %d", rows, columns, k), int(code))
 	}
@@ -189,7 +193,8 @@ const noMemory = 1
 // oneDNNError returns the error for a status of oneDNN. A lack of memory is a Failure, because it is not a bug of the program.
 func oneDNNError(what string, status int) error {
 	if status == noMemory {
-		return &kernels.Failure{Device: "cpu", Op: "oneDNN: " + what, Why: "the system is out of memory; give the job more memory, or start fewer ranks per host"}
+		return &kernels.Failure{Device: "cpu", Op: "oneDNN: " + what,
+			Why: "the system is out of memory; give the job more memory, or start fewer ranks per host"}
 	}
 	return fmt.Errorf("cpu: oneDNN: %s failed with status %d", what, status)
 }
@@ -197,7 +202,8 @@ func oneDNNError(what string, status int) error {
 // productLock serializes products when the library allows only one caller at a time.
 var productLock sync.Mutex
 
-func multiplyOneCaller(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) error {
+func multiplyOneCaller(op gemm.Op, rows, columns, k int, a []float32, lda int, b []float32, ldb int, beta float32,
+	c []float32, ldc int) error {
 	productLock.Lock()
 	defer productLock.Unlock()
 	return multiply(op, rows, columns, k, a, lda, b, ldb, beta, c, ldc)

@@ -31,7 +31,8 @@ func TestLibrariesAreLookedForByName(t *testing.T) {
 	if files, err := filesOf(""); err != nil || len(files) != 4 {
 		t.Errorf("nothing wanted: %v, error %v, want all four", files, err)
 	}
-	if _, err := filesOf("mkl"); err == nil || err.Error() != `FLUENTPS_KERNELS_LIBRARY is "mkl", must be onednn, openblas, go, or a file with a / in its name` {
+	if _, err := filesOf("mkl"); err == nil ||
+		err.Error() != `FLUENTPS_KERNELS_LIBRARY is "mkl", must be onednn, openblas, go, or a file with a / in its name` {
 		t.Errorf("an unknown name: error %v", err)
 	}
 }
@@ -62,7 +63,8 @@ func TestLibrariesOfAProcess(t *testing.T) {
 	fake := func(name string, flags ...string) string {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), name)
-		if out, err := exec.Command("gcc", append([]string{"-shared", "-fPIC", "-O1", "-o", file, "testdata/openblas.c"}, flags...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("gcc",
+			append([]string{"-shared", "-fPIC", "-O1", "-o", file, "testdata/openblas.c"}, flags...)...).CombinedOutput(); err != nil {
 			t.Fatalf("gcc: %v\n%s", err, out)
 		}
 		return file
@@ -76,20 +78,30 @@ func TestLibrariesOfAProcess(t *testing.T) {
 		env  []string
 		want []string
 	}{
-		{"a library without locks", []string{LibraryVariable + "=" + fake("libone.so", "-DPARALLEL=0")}, []string{"set: OpenBLAS 0.3.99 Haswell", "product: 9"}},
-		{"a library with OpenMP", []string{LibraryVariable + "=" + fake("libomp.so", "-DPARALLEL=2", "-fopenmp"), "OMP_NUM_THREADS=4"}, []string{"set: OpenBLAS 0.3.99 Haswell", "product: 9"}},
-		{"a library with wide integers", []string{LibraryVariable + "=" + fake("libwide.so", "-DPARALLEL=1", "-DWIDE")}, []string{"integers of 64 bits; take the build with 32"}},
+		{"a library without locks", []string{LibraryVariable + "=" + fake("libone.so", "-DPARALLEL=0")},
+			[]string{"set: OpenBLAS 0.3.99 Haswell", "product: 9"}},
+		{"a library with OpenMP",
+			[]string{LibraryVariable + "=" + fake("libomp.so", "-DPARALLEL=2", "-fopenmp"), "OMP_NUM_THREADS=4"},
+			[]string{"set: OpenBLAS 0.3.99 Haswell", "product: 9"}},
+		{"a library with wide integers", []string{LibraryVariable + "=" + fake("libwide.so", "-DPARALLEL=1", "-DWIDE")},
+			[]string{"integers of 64 bits; take the build with 32"}},
 		{"the default", nil, []string{"set: oneDNN ", "product: 9, error <nil>"}},
-		{"OpenBLAS with kernels by flags", []string{LibraryVariable + "=openblas"}, []string{"set: OpenBLAS 0.", coreOf(Processor()) + ", own", "product: 9", `left: ""`}},
-		{"OpenBLAS as the user chose", []string{LibraryVariable + "=openblas", "OPENBLAS_CORETYPE=PRESCOTT"}, []string{" Prescott, own", "product: 9"}},
+		{"OpenBLAS with kernels by flags", []string{LibraryVariable + "=openblas"},
+			[]string{"set: OpenBLAS 0.", coreOf(Processor()) + ", own", "product: 9", `left: ""`}},
+		{"OpenBLAS as the user chose", []string{LibraryVariable + "=openblas", "OPENBLAS_CORETYPE=PRESCOTT"},
+			[]string{" Prescott, own", "product: 9"}},
 		{"oneDNN as the user chose", []string{LibraryVariable + "=onednn", "ONEDNN_MAX_CPU_ISA=SSE41"}, []string{" sse4.1, own", "product: 9"}},
 		{"a limit for all kernels", []string{LevelVariable + "=none"}, []string{" sse4.1, own none", "product: 9"}},
-		{"a limit for all kernels, with OpenBLAS", []string{LevelVariable + "=none", LibraryVariable + "=openblas"}, []string{" Nehalem, own none", "product: 9"}},
+		{"a limit for all kernels, with OpenBLAS", []string{LevelVariable + "=none", LibraryVariable + "=openblas"},
+			[]string{" Nehalem, own none", "product: 9"}},
 		{"our twins", []string{LibraryVariable + "=go"}, []string{"set: Go, own", "product: 9"}},
-		{"a file that is no library", []string{LibraryVariable + "=" + junk}, []string{"not usable: " + LibraryVariable + " is " + junk + ", but " + junk + ": file too short; name a library that this host has, or unset it", "product: 0, error " + LibraryVariable}},
+		{"a file that is no library", []string{LibraryVariable + "=" + junk},
+			[]string{"not usable: " + LibraryVariable + " is " + junk + ", but " + junk +
+				": file too short; name a library that this host has, or unset it", "product: 0, error " + LibraryVariable}},
 		{"a missing file", []string{LibraryVariable + "=/nowhere/lib.so"}, []string{"is /nowhere/lib.so, but /nowhere/lib.so: cannot open"}},
 		{"another library", []string{LibraryVariable + "=" + other}, []string{"it has neither dnnl_sgemm nor cblas_sgemm"}},
-		{"an unknown level", []string{LevelVariable + "=sse9"}, []string{`not usable: FLUENTPS_KERNELS_ISA is "sse9", must be none, avx2, avx512`}},
+		{"an unknown level", []string{LevelVariable + "=sse9"},
+			[]string{`not usable: FLUENTPS_KERNELS_ISA is "sse9", must be none, avx2, avx512`}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			p := exec.Command(os.Args[0], "-test.run=^TestLibrariesOfAProcess$")
@@ -151,7 +163,8 @@ func TestKernelsBeyondTheProcessorAreRefused(t *testing.T) {
 	p := exec.Command(os.Args[0], "-test.run=^TestLibrariesOfAProcess$")
 	p.Env = append(os.Environ(), "FLUENTPS_TEST_SET=1", LibraryVariable+"=openblas", "OPENBLAS_CORETYPE=SKYLAKEX")
 	out, err := p.CombinedOutput()
-	if want := "OPENBLAS_CORETYPE selects OpenBLAS's kernels SkylakeX, which need avx512, but this processor has " + Processor().String() + "; unset it"; err != nil || !strings.Contains(string(out), want) {
+	if want := "OPENBLAS_CORETYPE selects OpenBLAS's kernels SkylakeX, which need avx512, but this processor has " +
+		Processor().String() + "; unset it"; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v; no %q in:\n%s", err, want, out)
 	}
 }
@@ -172,7 +185,8 @@ func TestAFailedProductIsAnError(t *testing.T) {
 // A library that is out of memory fails as a device does, which is no bug. Any other status of the library is our bug.
 func TestALibraryWithoutMemoryIsNoBug(t *testing.T) {
 	var device *kernels.Failure
-	if err := oneDNNError("a product of 4 x 8 x 16", noMemory); !errors.As(err, &device) || !strings.Contains(err.Error(), "oneDNN: a product of 4 x 8 x 16: the system is out of memory") {
+	if err := oneDNNError("a product of 4 x 8 x 16", noMemory); !errors.As(err, &device) ||
+		!strings.Contains(err.Error(), "oneDNN: a product of 4 x 8 x 16: the system is out of memory") {
 		t.Errorf("no memory: %v", err)
 	}
 	if err := oneDNNError("a product of 4 x 8 x 16", 2); errors.As(err, &device) || !strings.Contains(err.Error(), "failed with status 2") {

@@ -94,11 +94,13 @@ func weak(s session, processor Level, getenv func(string) string) string {
 	}
 	if len(why) == 0 {
 		if len(s.skipped) > 0 {
-			return fmt.Sprintf("products are computed by %s, because a preferred library was found but cannot be used: %s", s.set.Products, strings.Join(s.skipped, "; "))
+			return fmt.Sprintf("products are computed by %s, because a preferred library was found but cannot be used: %s",
+				s.set.Products, strings.Join(s.skipped, "; "))
 		}
 		return ""
 	}
-	return fmt.Sprintf("kernels do not use all instructions of the processor (%s), and may take several times as long; %s", processor, strings.Join(why, "; "))
+	return fmt.Sprintf("kernels do not use all instructions of the processor (%s), and may take several times as "+
+		"long; %s", processor, strings.Join(why, "; "))
 }
 
 // session is the choice of kernels that this process has made.
@@ -131,7 +133,8 @@ func Open() error {
 // processor's level.
 func levelOfCore(core string, processor Level) Level {
 	for l, names := range [...]string{
-		Scalar: "prescott core2 penryn dunnington nehalem athlon opteron opteron_sse3 barcelona bobcat atom nano sandybridge bulldozer piledriver steamroller",
+		Scalar: "prescott core2 penryn dunnington nehalem athlon opteron opteron_sse3 barcelona bobcat atom nano " +
+			"sandybridge bulldozer piledriver steamroller",
 		AVX2:   "excavator haswell zen",
 		AVX512: "skylakex cooperlake sapphirerapids",
 	} {

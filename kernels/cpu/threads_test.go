@@ -28,7 +28,8 @@ func TestThreadsMayChange(t *testing.T) {
 			t.Errorf("told to use %d threads, the device is %q", threads, name)
 		}
 		c := make([]float32, m*n)
-		if err := d.Launch(kernels.GemmNN, kernels.Args{V: kernels.Vecs{{Host: a}, {Host: b}, {Host: c}}, N: kernels.Sizes{m, n, k}}); err != nil {
+		if err := d.Launch(kernels.GemmNN,
+			kernels.Args{V: kernels.Vecs{{Host: a}, {Host: b}, {Host: c}}, N: kernels.Sizes{m, n, k}}); err != nil {
 			t.Fatal(err)
 		}
 		if first == nil {

@@ -36,8 +36,8 @@ func callsOfSteps(t *testing.T, spec workload.ModelSpec, from workload.Samples, 
 	return c
 }
 
-// The time of a step of small layers is that of its launches and copies. A step copies parameters and gradients once for each of the 20 layers,
-// the batch with its labels, and the losses with the hits.
+// The time of a step of small layers is that of its launches and copies. A step copies parameters and gradients once
+// for each of the 20 layers, the batch with its labels, and the losses with the hits.
 func TestLaunchesAndCopiesOfAStep(t *testing.T) {
 	if !onlyEmulated {
 		t.Skip("the emulated driver counts calls")

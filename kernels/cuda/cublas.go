@@ -55,7 +55,8 @@ package cuda
 //
 // static const char *last_error(void) { return dlerror(); }
 //
-// static int cublas_sgemm(struct cublas *b, int ta, int tb, int m, int n, int k, size_t x, int ldx, size_t y, int ldy, float beta, size_t c, int ldc)
+// static int cublas_sgemm(struct cublas *b, int ta, int tb, int m, int n, int k, size_t x, int ldx,
+// 	size_t y, int ldy, float beta, size_t c, int ldc)
 // {
 // 	const float one = 1;
 // 	return b->sgemm(b->handle, ta, tb, m, n, k, &one, (const float *)x, ldx, (const float *)y, ldy, &beta, (float *)c, ldc);
@@ -91,8 +92,9 @@ const (
 
 var errNoBLAS = errors.New("found none of libcublas.so.13, libcublas.so.12 and libcublas.so.11 (LD_LIBRARY_PATH can say where they are)")
 
-// openBLAS starts the newest cuBLAS that works, for the stream of kernels, if the options ask for one. A cuBLAS that is found may not start: 13 does
-// not with a driver of CUDA 12. Then an older one takes its place, and with Auto our kernels. Those that did not start are kept, for PassedOver.
+// openBLAS starts the newest cuBLAS that works, for the stream of kernels, if the options ask for one. A cuBLAS that
+// is found may not start: 13 does not with a driver of CUDA 12. Then an older one takes its place, and with Auto our
+// kernels. Those that did not start are kept, for PassedOver.
 func (d *device) openBLAS() error {
 	if d.options.Gemm != CuBLAS && d.options.Gemm != Auto {
 		return nil

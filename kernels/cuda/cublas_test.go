@@ -123,13 +123,18 @@ func TestACuBLASThatDoesNotStart(t *testing.T) {
 		want                  []string
 	}{
 		{Auto + " " + TF32, "13 12", "cublasCreate:1", []string{"gemm: cublas 12 in tf32; ", "weak: \n"}},
-		{Auto + " " + TF32, "", "", []string{"gemm: own; ", "weak: device.math: tf32 has no effect without cuBLAS, and found none of libcublas.so.13, "}},
-		{Auto + " " + TF32, "12", "cublasCreate:1", []string{"weak: device.math: tf32 has no effect without cuBLAS, and libcublas.so.12 " + status}},
+		{Auto + " " + TF32, "", "", []string{"gemm: own; ", "weak: device.math: tf32 has no effect without cuBLAS, and " +
+			"found none of libcublas.so.13, "}},
+		{Auto + " " + TF32, "12", "cublasCreate:1",
+			[]string{"weak: device.math: tf32 has no effect without cuBLAS, and libcublas.so.12 " + status}},
 		{Auto, "13 12", "cublasCreate:1", []string{"gemm: cublas 12; passed over: libcublas.so.13 " + status + "; weak: \n"}},
 		{CuBLAS, "13 12", "cublasCreate:1", []string{"gemm: cublas 12; passed over: libcublas.so.13 " + status + "; weak: \n"}},
-		{Auto, "13- 12- 11", "", []string{"gemm: cublas 11; passed over: libcublas.so.13 does not start: ", "libcublas.so.12: ", "file too short; weak: \n"}},
-		{Auto, "13", "cublasCreate:1", []string{"gemm: own; passed over: libcublas.so.13 " + status + "; " + weak + "libcublas.so.13 " + status + "; let LD_LIBRARY_PATH"}},
-		{Auto, "12", "cublasSetWorkspace:1", []string{"gemm: own; passed over: libcublas.so.12 does not start: cuBLAS returns status 7 when it is set up; " + weak}},
+		{Auto, "13- 12- 11", "",
+			[]string{"gemm: cublas 11; passed over: libcublas.so.13 does not start: ", "libcublas.so.12: ", "file too short; weak: \n"}},
+		{Auto, "13", "cublasCreate:1",
+			[]string{"gemm: own; passed over: libcublas.so.13 " + status + "; " + weak + "libcublas.so.13 " + status + "; let LD_LIBRARY_PATH"}},
+		{Auto, "12", "cublasSetWorkspace:1", []string{"gemm: own; passed over: libcublas.so.12 does not start: cuBLAS " +
+			"returns status 7 when it is set up; " + weak}},
 		{Auto, "", "", []string{"gemm: own; passed over: ; weak: \n"}},
 		{Auto, "13-", "", []string{"gemm: own; ", "libcublas.so.13: file too short; " + weak}},
 		{CuBLAS, "13", "cublasCreate:1", []string{"error: GPU 0 (Emulated GPU 0) on ", ": start cuBLAS: libcublas.so.13 " + status + "\n"}},
@@ -147,7 +152,8 @@ func TestACuBLASThatDoesNotStart(t *testing.T) {
 			}
 		}
 		self := exec.Command(os.Args[0], "-test.run=^TestACuBLASThatDoesNotStart$")
-		self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", "FLUENTPS_TEST_GEMM="+gemm, "FLUENTPS_TEST_MATH="+math, "LD_LIBRARY_PATH="+dir, "CUEMU_FAIL="+c.fail)
+		self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", "FLUENTPS_TEST_GEMM="+gemm, "FLUENTPS_TEST_MATH="+
+			math, "LD_LIBRARY_PATH="+dir, "CUEMU_FAIL="+c.fail)
 		out, err := self.CombinedOutput()
 		for _, want := range c.want {
 			if err != nil || !strings.Contains(string(out), want) {
@@ -162,7 +168,8 @@ func TestFailuresOfCuBLAS(t *testing.T) {
 		t.Skip("needs the emulated driver")
 	}
 	for _, c := range []struct{ gemm, fail, want string }{
-		{CuBLAS, "cublasCreate:1", "start cuBLAS: libcublas.so.12 does not start: cublasCreate returns status 1, as with a driver that is older than the library"},
+		{CuBLAS, "cublasCreate:1", "start cuBLAS: libcublas.so.12 does not start: cublasCreate returns status 1, as with " +
+			"a driver that is older than the library"},
 		{Auto, "cublasSgemm:1", "multiply: cuBLAS status 13"},
 	} {
 		t.Setenv("CUEMU_FAIL", c.fail)

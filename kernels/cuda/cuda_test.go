@@ -338,11 +338,14 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"short", d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{v}, N: kernels.Sizes{6}}), "vector 0 has 5 elements, sizes [6 0 0 0 0 0 0 0] need 6"},
-		{"host", d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{{Host: make([]float32, 9)}}, N: kernels.Sizes{6}}), "vector 0 is not memory of a GPU"},
+		{"short", d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{v}, N: kernels.Sizes{6}}),
+			"vector 0 has 5 elements, sizes [6 0 0 0 0 0 0 0] need 6"},
+		{"host", d.Launch(kernels.Fill, kernels.Args{V: kernels.Vecs{{Host: make([]float32, 9)}}, N: kernels.Sizes{6}}),
+			"vector 0 is not memory of a GPU"},
 		{"upload", d.Upload(v, make([]float32, 6)), "upload of 6 elements into a vector of 5"},
 		{"download", d.Download(make([]float32, 6), v), "download of 6 elements from a vector of 5"},
-		{"no code", d.Launch(&kernels.Kernel{Name: "none", Need: func(kernels.Sizes) kernels.Counts { return kernels.Counts{} }}, kernels.Args{}), "kernel none has no code for GPUs"},
+		{"no code", d.Launch(&kernels.Kernel{Name: "none",
+			Need: func(kernels.Sizes) kernels.Counts { return kernels.Counts{} }}, kernels.Args{}), "kernel none has no code for GPUs"},
 		{"no PTX", loaded("garbage", "garbage"), "CUDA_ERROR_INVALID_IMAGE (200)"},
 		{"broken PTX", loaded("broken", ".version 7.8\n.target sm_60\n.address_size 64\n.visible .entry broken\n"), "load kernel broken (ptxas"},
 	} {
@@ -353,8 +356,10 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 	if _, err := d.Alloc(-1); err == nil {
 		t.Error("a negative size was allocated")
 	}
-	const want = "GPU 0 (%s) on %s: allocate 2146942976 elements: kernels count the elements of a vector in 32 bits, at most 2146942975; take smaller batches"
-	pages, err := syscall.Mmap(-1, 0, (kernel.GPUElementsMax+1)*elemBytes, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	const want = "GPU 0 (%s) on %s: allocate 2146942976 elements: kernels count the elements of a vector in 32 bits, " +
+		"at most 2146942975; take smaller batches"
+	pages, err := syscall.Mmap(-1, 0, (kernel.GPUElementsMax+1)*elemBytes, syscall.PROT_NONE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	must(t, err)
 	t.Cleanup(func() { must(t, syscall.Munmap(pages)) })
 	_, alloc := d.Alloc(kernel.GPUElementsMax + 1)
@@ -499,7 +504,8 @@ func TestWhichFailuresLast(t *testing.T) {
 	}
 	for code, lasts := range map[int]bool{
 		214: true, 220: true, 226: true, 700: true, 702: true, 709: true, 710: true, 714: true, 715: true, 716: true, 717: true, 718: true,
-		719: true, 721: true, 806: true, 810: true, 999: true, 1: false, 2: false, 46: false, 201: false, 400: false, 701: false, 720: false, 801: false,
+		719: true, 721: true, 806: true, 810: true, 999: true, 1: false, 2: false, 46: false, 201: false, 400: false,
+		701: false, 720: false, 801: false,
 	} {
 		t.Setenv("CUEMU_FAIL", fmt.Sprintf("cuStreamSynchronize:1:%d", code))
 		d, err := New(firstGPU(t), Options{})

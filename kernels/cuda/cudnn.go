@@ -28,7 +28,8 @@ package cuda
 // 	int (*set_math)(void *, int);
 // 	// Forward, by data, by filter: two operands with what describes them, the convolution and the result.
 // 	int (*find[3])(void *, void *, const void *, void *, const void *, void *, void *, void *, int, int *, struct found *, void *, size_t);
-// 	int (*run[3])(void *, const void *, void *, const void *, void *, const void *, void *, int, void *, size_t, const void *, void *, void *);
+// 	int (*run[3])(void *, const void *, void *, const void *, void *, const void *, void *, int, void *,
+// 		size_t, const void *, void *, void *);
 // };
 //
 // enum { NO_LIBRARY = -1, NO_FUNCTION = -2, FOUND_MAX = 16 };
@@ -40,7 +41,8 @@ package cuda
 // 		return NO_LIBRARY;
 // 	struct { void *to; const char *name; } calls[] = {
 // 		{&c->version, "cudnnGetVersion"}, {&c->error, "cudnnGetErrorString"}, {&c->create, "cudnnCreate"}, {&c->destroy, "cudnnDestroy"},
-// 		{&c->set_stream, "cudnnSetStream"}, {&c->create_tensor, "cudnnCreateTensorDescriptor"}, {&c->destroy_tensor, "cudnnDestroyTensorDescriptor"},
+// 		{&c->set_stream, "cudnnSetStream"}, {&c->create_tensor, "cudnnCreateTensorDescriptor"},
+// 		{&c->destroy_tensor, "cudnnDestroyTensorDescriptor"},
 // 		{&c->set_tensor, "cudnnSetTensor4dDescriptor"}, {&c->create_filter, "cudnnCreateFilterDescriptor"},
 // 		{&c->destroy_filter, "cudnnDestroyFilterDescriptor"}, {&c->set_filter, "cudnnSetFilter4dDescriptor"},
 // 		{&c->create_convolution, "cudnnCreateConvolutionDescriptor"}, {&c->destroy_convolution, "cudnnDestroyConvolutionDescriptor"},
@@ -83,9 +85,11 @@ package cuda
 // {
 // 	enum { CROSS_CORRELATION = 1, FLOAT = 0 };
 // 	int r;
-// 	if ((r = c->create_tensor(&d->x)) || (r = c->create_tensor(&d->y)) || (r = c->create_filter(&d->w)) || (r = c->create_convolution(&d->how)))
+// 	if ((r = c->create_tensor(&d->x)) || (r = c->create_tensor(&d->y)) || (r = c->create_filter(&d->w)) ||
+// 		(r = c->create_convolution(&d->how)))
 // 		return r;
-// 	if ((r = c->set_tensor(d->x, format, type, n[0], n[1], n[2], n[3])) || (r = c->set_tensor(d->y, format, type, n[0], n[4], height, width)))
+// 	if ((r = c->set_tensor(d->x, format, type, n[0], n[1], n[2], n[3])) ||
+// 		(r = c->set_tensor(d->y, format, type, n[0], n[4], height, width)))
 // 		return r;
 // 	if ((r = c->set_filter(d->w, type, format, n[4], n[1], n[5], n[5])))
 // 		return r;
@@ -116,11 +120,13 @@ package cuda
 // 		order[i] = of[direction][i];
 // }
 //
-// static int cudnn_find(struct cudnn *c, struct described *d, int direction, size_t a, size_t b, size_t to, int *count, struct found *found)
+// static int cudnn_find(struct cudnn *c, struct described *d, int direction, size_t a, size_t b, size_t to,
+// 	int *count, struct found *found)
 // {
 // 	void *of[3];
 // 	cudnn_order(d, direction, of);
-// 	return c->find[direction](c->handle, of[0], (void *)a, of[1], (void *)b, d->how, of[2], (void *)to, FOUND_MAX, count, found, c->workspace, c->room);
+// 	return c->find[direction](c->handle, of[0], (void *)a, of[1], (void *)b, d->how, of[2], (void *)to, FOUND_MAX, count, found,
+// 		c->workspace, c->room);
 // }
 //
 // static int cudnn_run(struct cudnn *c, struct described *d, int direction, size_t a, size_t b, size_t to, int algorithm)
@@ -128,7 +134,8 @@ package cuda
 // 	const float one = 1, zero = 0;
 // 	void *of[3];
 // 	cudnn_order(d, direction, of);
-// 	return c->run[direction](c->handle, &one, of[0], (void *)a, of[1], (void *)b, d->how, algorithm, c->workspace, c->room, &zero, of[2], (void *)to);
+// 	return c->run[direction](c->handle, &one, of[0], (void *)a, of[1], (void *)b, d->how, algorithm, c->workspace,
+// 		c->room, &zero, of[2], (void *)to);
 // }
 import "C"
 
@@ -178,8 +185,8 @@ const (
 	mathDefault, mathTensor, mathFMA = 0, 1, 3 // the default rounds factors to TF32
 )
 
-// OpenCuDNN starts cuDNN 9, or 8, for the stream of kernels of a device, with a workspace of so many bytes. The error is Unusable if there is none,
-// or none whose calls are known.
+// OpenCuDNN starts cuDNN 9, or 8, for the stream of kernels of a device, with a workspace of so many bytes. The error
+// is Unusable if there is none, or none whose calls are known.
 func OpenCuDNN(d kernels.Device, workspace int) (*CuDNN, error) {
 	c := &CuDNN{device: d.(*device), calls: (*C.struct_cudnn)(C.calloc(1, C.sizeof_struct_cudnn))}
 	if err := c.load(); err != nil {
@@ -212,7 +219,8 @@ func (c *CuDNN) load() error {
 		C.free(unsafe.Pointer(path))
 		if status != 0 {
 			text := C.GoString(C.cudnn_last_error())
-			if !strings.HasPrefix(text, name+": cannot open shared object file: No such file") { // it is damaged, needs another library, or lacks a call
+			// it is damaged, needs another library, or lacks a call
+			if !strings.HasPrefix(text, name+": cannot open shared object file: No such file") {
 				passedOver = append(passedOver, name+" cannot be used: "+text)
 			}
 			continue
@@ -274,8 +282,8 @@ type Convolution struct {
 	to        kernels.Vec
 }
 
-// Convolution describes a convolution of the sizes of kernels.ConvForward. The operands are in cuDNN's order: images and filters; filters and
-// gradients of outputs; images and gradients of outputs. The caller closes it.
+// Convolution describes a convolution of the sizes of kernels.ConvForward. The operands are in cuDNN's order: images
+// and filters; filters and gradients of outputs; images and gradients of outputs. The caller closes it.
 func (c *CuDNN) Convolution(n kernels.Sizes, d Direction, p Precision, from [2]kernels.Vec, to kernels.Vec) (*Convolution, error) {
 	v := &Convolution{library: c, direction: d, precision: p, from: from, to: to}
 	var sizes [8]C.int
@@ -303,7 +311,8 @@ func (v *Convolution) Find(most int) (found []Algorithm, err error) {
 	defer c.device.leave()
 	var results [C.FOUND_MAX]C.struct_found
 	var count C.int
-	status := C.cudnn_find(c.calls, &v.described, C.int(v.direction), C.size_t(v.from[0].Dev), C.size_t(v.from[1].Dev), C.size_t(v.to.Dev), &count, &results[0])
+	status := C.cudnn_find(c.calls, &v.described, C.int(v.direction), C.size_t(v.from[0].Dev), C.size_t(v.from[1].Dev),
+		C.size_t(v.to.Dev), &count, &results[0])
 	if err := c.status(status, "find algorithms"); err != nil {
 		return nil, err
 	}
@@ -336,5 +345,6 @@ func (v *Convolution) Run(a Algorithm) error {
 		return err
 	}
 	defer c.device.leave()
-	return c.status(C.cudnn_run(c.calls, &v.described, C.int(v.direction), C.size_t(v.from[0].Dev), C.size_t(v.from[1].Dev), C.size_t(v.to.Dev), a.number), "convolve by "+a.Name)
+	return c.status(C.cudnn_run(c.calls, &v.described, C.int(v.direction), C.size_t(v.from[0].Dev),
+		C.size_t(v.from[1].Dev), C.size_t(v.to.Dev), a.number), "convolve by "+a.Name)
 }

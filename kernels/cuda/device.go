@@ -165,7 +165,8 @@ func (d *device) Weak() string {
 	if len(d.passedOver) == 0 {
 		return ""
 	}
-	return "products are computed by our own kernels, because " + d.PassedOver() + "; let LD_LIBRARY_PATH name a cuBLAS that fits the driver, or set device.kind: cuda with device.gemm: own"
+	return "products are computed by our own kernels, because " + d.PassedOver() +
+		"; let LD_LIBRARY_PATH name a cuBLAS that fits the driver, or set device.kind: cuda with device.gemm: own"
 }
 
 // wait returns when all work of a stream is done.

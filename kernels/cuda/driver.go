@@ -123,8 +123,9 @@ const (
 	mpsClientTerminated = 810 // CUDA_ERROR_MPS_CLIENT_TERMINATED, from 11.8 on
 )
 
-// breaksContext reports whether an error makes its context useless: those of which the documentation says that the process must end, and those
-// after which no answer of the driver means anything: a lost connection to the server of MPS, and the unknown error.
+// breaksContext reports whether an error makes its context useless: those of which the documentation says that the
+// process must end, and those after which no answer of the driver means anything: a lost connection to the server of
+// MPS, and the unknown error.
 func breaksContext(code int) bool {
 	switch code {
 	case C.CUDA_ERROR_ECC_UNCORRECTABLE, C.CUDA_ERROR_NVLINK_UNCORRECTABLE, contained,

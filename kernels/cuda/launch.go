@@ -22,8 +22,9 @@ package cuda
 //
 // struct shape { unsigned grid[3], block[3]; };
 //
-// // cuda_launch passes the addresses of n values of 8 bytes each, of which the driver reads as many bytes as the parameter has. The addresses
-// // are made here, because Go may store no pointer in memory of C that was not cleared before: its write barrier reads the old value.
+// // cuda_launch passes the addresses of n values of 8 bytes each, of which the driver reads as many bytes as the parameter has.
+// // The addresses are made here, because Go may store no pointer in memory of C that was not cleared before: its write
+// // barrier reads the old value.
 // static CUresult cuda_launch(CUfunction f, struct shape s, CUstream stream, const uint64_t *values, int n)
 // {
 // 	void *parameters[PARAMETERS_MAX];
@@ -163,11 +164,13 @@ func (d *device) startEntry(f cu.Function, s *kernel.Step, n int) C.CUresult {
 		shape.grid[i], shape.block[i] = C.uint(s.Grid[i]), C.uint(s.Block[i])
 	}
 	// Package cu hides its only field.
-	return C.cuda_launch(*(*C.CUfunction)(unsafe.Pointer(&f)), shape, *(*C.CUstream)(unsafe.Pointer(&d.compute)), (*C.uint64_t)(&d.values[0]), C.int(n))
+	return C.cuda_launch(*(*C.CUfunction)(unsafe.Pointer(&f)), shape, *(*C.CUstream)(unsafe.Pointer(&d.compute)),
+		(*C.uint64_t)(&d.values[0]), C.int(n))
 }
 
 // The conversions of startEntry, and the array of cuda_launch, fit.
-var _ = [1]struct{}{}[unsafe.Sizeof(cu.Function{})-unsafe.Sizeof(C.CUfunction(nil))+unsafe.Sizeof(cu.Stream{})-unsafe.Sizeof(C.CUstream(nil))]
+var _ = [1]struct{}{}[unsafe.Sizeof(cu.Function{})-unsafe.Sizeof(C.CUfunction(nil))+
+	unsafe.Sizeof(cu.Stream{})-unsafe.Sizeof(C.CUstream(nil))]
 var _ [C.PARAMETERS_MAX - parametersMax]struct{}
 
 // parameters stores the parameters that every entry of a kernel takes, and returns their number.

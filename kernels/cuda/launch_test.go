@@ -112,7 +112,8 @@ func TestGridsThatAreTooLarge(t *testing.T) {
 	must(t, err)
 	y, err := d.Alloc(rows)
 	must(t, err)
-	const want = "launch gemm_nn of grid [1 65536 1], sizes [4194241 1 1 0 0 0 0 0]: a grid has at most 65535 blocks in y and in z; take smaller batches or layers"
+	const want = "launch gemm_nn of grid [1 65536 1], sizes [4194241 1 1 0 0 0 0 0]: a grid has at most 65535 blocks " +
+		"in y and in z; take smaller batches or layers"
 	err = d.Launch(kernels.GemmNN, axpy(rows, 1, x.Slice(0, 1), x, y))
 	if broken := (*kernels.Failure)(nil); !errors.As(err, &broken) || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want a Failure, %q", err, want)

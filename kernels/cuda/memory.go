@@ -21,9 +21,11 @@ type stage struct {
 // stages is how many uploads may be in flight. An iteration has two: samples and labels.
 const stages = 4
 
-var errTooLong = fmt.Errorf("kernels count the elements of a vector in 32 bits, at most %d; take smaller batches or layers, or compute on the CPU (device.kind: cpu)", kernel.GPUElementsMax)
+var errTooLong = fmt.Errorf("kernels count the elements of a vector in 32 bits, at most %d; take smaller batches "+
+	"or layers, or compute on the CPU (device.kind: cpu)", kernel.GPUElementsMax)
 
-var errTooWide = fmt.Errorf("a grid has at most %d blocks in y and in z; take smaller batches or layers, or compute on the CPU (device.kind: cpu)", kernel.GridMax)
+var errTooWide = fmt.Errorf("a grid has at most %d blocks in y and in z; take smaller batches or layers, or "+
+	"compute on the CPU (device.kind: cpu)", kernel.GridMax)
 
 func bytesOf(n int) int64 { return int64(n) * elemBytes }
 

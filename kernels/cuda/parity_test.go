@@ -88,7 +88,8 @@ func TestParity(t *testing.T) {
 	}{
 		{workload.ModelSpec{Name: "mlp", Layers: []int{64, 32}}, workload.Samples{Cols: 100, Classes: 10}, 32, 0.1, 20},
 		{workload.ModelSpec{Name: "lenet"}, workload.Samples{Cols: 256, Classes: 10, Image: image}, 8, 0.05, 20},
-		{workload.ModelSpec{Name: "resnet20"}, workload.Samples{Cols: 192, Classes: 10, Image: workload.Image{Channels: 3, Height: 8, Width: 8}}, 4, 0.1, 4},
+		{workload.ModelSpec{Name: "resnet20"},
+			workload.Samples{Cols: 192, Classes: 10, Image: workload.Image{Channels: 3, Height: 8, Width: 8}}, 4, 0.1, 4},
 	} {
 		t.Run(c.spec.Name, func(t *testing.T) {
 			d := started(t)

@@ -53,7 +53,8 @@ func CardOf(g GPU) (Card, error) {
 // lanes are the float32 multiply-adds that a multiprocessor does in each cycle, by compute capability (CUDA C++ Programming Guide,
 // table of the throughput of arithmetic instructions).
 var lanes = map[[2]int]int{
-	{6, 0}: 64, {6, 1}: 128, {7, 0}: 64, {7, 5}: 64, {8, 0}: 64, {8, 6}: 128, {8, 7}: 128, {8, 9}: 128, {9, 0}: 128, {10, 0}: 128, {10, 3}: 128, {12, 0}: 128,
+	{6, 0}: 64, {6, 1}: 128, {7, 0}: 64, {7, 5}: 64, {8, 0}: 64, {8, 6}: 128, {8, 7}: 128, {8, 9}: 128, {9, 0}: 128,
+	{10, 0}: 128, {10, 3}: 128, {12, 0}: 128,
 }
 
 // FLOPs returns the card's peak in float32 without tensor cores, in operations per second: multiprocessors x lanes x clock x 2. It is 0 if
@@ -103,9 +104,10 @@ func Timed(d kernels.Device, busy, run func() error) (ms float64, queued bool, e
 	return between[0], queued, nil
 }
 
-// Intervals is Timed with several events: it returns the milliseconds from the begin of run to its first mark, from that to the next one, and so on.
-// run makes at most marksMax marks.
-func Intervals(d kernels.Device, marksMax int, busy func() error, run func(mark func() error) error) (ms []float64, queued bool, err error) {
+// Intervals is Timed with several events: it returns the milliseconds from the begin of run to its first mark, from
+// that to the next one, and so on. run makes at most marksMax marks.
+func Intervals(d kernels.Device, marksMax int, busy func() error, run func(mark func() error) error) (ms []float64,
+	queued bool, err error) {
 	dev := d.(*device)
 	if err := dev.enter(); err != nil {
 		return nil, false, err

@@ -58,13 +58,15 @@ __attribute__((constructor)) static void start(void) {
 		}
 	}
 	linked := filepath.Join(dir, "linked")
-	run("go", "test", "-c", "-vet=off", "-tags", tags, "-ldflags", "-extldflags '-Wl,--no-as-needed -L"+dir+" -lmpi_that_needs_cuda -Wl,-rpath,"+dir+"'", "-o", linked, ".")
+	run("go", "test", "-c", "-vet=off", "-tags", tags, "-ldflags", "-extldflags '-Wl,--no-as-needed -L"+dir+
+		" -lmpi_that_needs_cuda -Wl,-rpath,"+dir+"'", "-o", linked, ".")
 	if exported := regexp.MustCompile(`(?m) \w cu\w*$`).FindAllString(run("nm", "-D", "--defined-only", linked), -1); len(exported) > 0 {
 		t.Errorf("%d symbols are exported, such as %q", len(exported), exported[0])
 	}
 	self := exec.Command(linked, "-test.run=^TestOtherLibrariesGetTheDriver$")
 	self.Env = append(os.Environ(), "FLUENTPS_TEST_CUDA=message", "CUEMU_DEVICES=3", "CUEMU_FAIL=")
-	if out, err := self.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "MPI's: cuInit 0, version 12020, GPUs 3\nours: GPUs 3\n") {
+	if out, err := self.CombinedOutput(); err != nil ||
+		!strings.HasPrefix(string(out), "MPI's: cuInit 0, version 12020, GPUs 3\nours: GPUs 3\n") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }

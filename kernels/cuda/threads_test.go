@@ -68,7 +68,8 @@ func TestWaitsSleep(t *testing.T) {
 	t.Setenv("CUEMU_FAIL", "cuDevicePrimaryCtxSetFlags:1:2") // counted from the first context on
 	first, err := New(firstGPU(t), Options{Sleep: true})
 	must(t, err)
-	if _, err := New(firstGPU(t), Options{Sleep: true}); err == nil || !strings.Contains(err.Error(), "let waits sleep: CUDA_ERROR_OUT_OF_MEMORY (2)") {
+	if _, err := New(firstGPU(t), Options{Sleep: true}); err == nil ||
+		!strings.Contains(err.Error(), "let waits sleep: CUDA_ERROR_OUT_OF_MEMORY (2)") {
 		t.Errorf("error %v", err)
 	}
 	must(t, first.Close())

@@ -92,7 +92,8 @@ func (t *twin) make() (err error) {
 			_ = cu.MemFree(t.memory)
 		}
 	}()
-	if !slices.ContainsFunc(d.pinned, func(p []float32) bool { return spanOf(p).contains(spanOf(t.host)) }) && len(t.copied) > 0 && len(t.host) > 0 {
+	if !slices.ContainsFunc(d.pinned, func(p []float32) bool { return spanOf(p).contains(spanOf(t.host)) }) &&
+		len(t.copied) > 0 && len(t.host) > 0 {
 		if t.mirror, err = allocHost(len(t.host)); err != nil {
 			return d.fail(err, "pin %d bytes of host memory", bytesOf(len(t.host)))
 		}

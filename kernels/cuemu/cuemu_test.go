@@ -147,7 +147,8 @@ func TestWriteInFrontOfScratchShows(t *testing.T) {
 	}
 	k := faulty("before_the_scratch", [3]int{1, 1, 1}, [3]int{32, 1, 1})
 	k.CUDA.Scratch = func(kernels.Sizes) int { return 4 }
-	if err := dev.Launch(k, kernels.Args{V: kernels.Vecs{v}}); err == nil || !strings.Contains(err.Error(), "memory in front of a vector was written") {
+	if err := dev.Launch(k, kernels.Args{V: kernels.Vecs{v}}); err == nil ||
+		!strings.Contains(err.Error(), "memory in front of a vector was written") {
 		t.Errorf("error %v, want one of the memory in front", err)
 	}
 	if err := dev.Close(); err != nil {

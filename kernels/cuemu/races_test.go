@@ -56,7 +56,8 @@ func TestRacesAreReported(t *testing.T) {
 		want            string // "": no race
 	}{
 		{"with_barrier", 2, 64, ""},
-		{"missing_barrier", 2, 64, "missing_barrier: thread (0,0,0) of block (0,0,0) reads byte 252 of shared memory, which no thread of the block has written, in faulty.cpp:"},
+		{"missing_barrier", 2, 64, "missing_barrier: thread (0,0,0) of block (0,0,0) reads byte 252 of shared memory, " +
+			"which no thread of the block has written, in faulty.cpp:"},
 		{"hasty_warp", 1, 128, "hasty_warp: race on byte 4 of shared memory: thread (0,0,0) of block (0,0,0) reads it in faulty.cpp:"},
 		{"same_element", 1, 64, ""},
 		{"same_element", 3, 64, "same_element: race on element 2 of parameter 1: thread (0,0,0) of block (0,0,0) writes it in faulty.cpp:"},
@@ -68,7 +69,8 @@ func TestRacesAreReported(t *testing.T) {
 		{"all_lanes_wait", 1, 32, ""},
 		{"half_of_lanes_wait", 1, 32, "race on byte "},
 		{"forgotten", 1, 64, ""},
-		{"forgotten", 2, 64, "forgotten: thread (40,0,0) of block (1,0,0) reads byte 160 of shared memory, which no thread of the block has written, in faulty.cpp:"},
+		{"forgotten", 2, 64, "forgotten: thread (40,0,0) of block (1,0,0) reads byte 160 of shared memory, which no " +
+			"thread of the block has written, in faulty.cpp:"},
 	} {
 		_, err := launch(t, c.entry, 128, [3]int{c.blocks, 1, 1}, [3]int{c.threads, 1, 1})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -99,9 +101,12 @@ func TestStreamsNeedAnOrder(t *testing.T) {
 		{"a copy", 1, []uint32{0}, func() error { return dev.Download(host, v) },
 			"a copy: race on memory: with_barrier, in another stream, writes it in faulty.cpp:"},
 		{"a copy", 1, []uint32{1}, func() error { return dev.Download(host, v) }, ""},
-		{"with_barrier", 0, nil, launch, "race on element 0 of parameter 1: a copy, in another stream, reads it, thread (0,0,0) of block (0,0,0) writes it in faulty.cpp:"},
+		{"with_barrier", 0, nil, launch, "race on element 0 of parameter 1: a copy, in another stream, reads it, thread " +
+			"(0,0,0) of block (0,0,0) writes it in faulty.cpp:"},
 		{"a copy", 1, []uint32{2}, func() error { return dev.Upload(v, host) }, ""},
-		{"with_barrier", 0, []uint32{0, 2}, launch, "with_barrier: race on element 0 of parameter 1: a copy, in another stream, writes it, thread (0,0,0) of block (0,0,0) reads it in faulty.cpp:"},
+		{"with_barrier", 0, []uint32{0, 2}, launch,
+			"with_barrier: race on element 0 of parameter 1: a copy, in another stream, writes it, thread (0,0,0) of block " +
+				"(0,0,0) reads it in faulty.cpp:"},
 		{"with_barrier", 0, []uint32{0, 3}, launch, ""},
 		{"a copy", 1, []uint32{4}, func() error { return dev.Upload(v, host) }, ""},
 	} {

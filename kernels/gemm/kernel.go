@@ -13,12 +13,15 @@ var ptx string
 // C (m x n) becomes A·B + beta*C + bias, where bias is added to every row. With beta 0, C is not read.
 var (
 	GemmNN = row("gemm_nn", NN,
-		[]kernel.Layer{{Name: "mlp fc2", N: []int{128, 256, 128}}, {Name: "mlp fc3", N: []int{128, 128, 10}}, {Name: "lenet fc1", N: []int{128, 400, 120}}, {Name: "resnet20 fc", N: []int{128, 64, 10}}})
+		[]kernel.Layer{{Name: "mlp fc2", N: []int{128, 256, 128}}, {Name: "mlp fc3", N: []int{128, 128, 10}},
+			{Name: "lenet fc1", N: []int{128, 400, 120}}, {Name: "resnet20 fc", N: []int{128, 64, 10}}})
 	GemmNT = row("gemm_nt", NT,
-		[]kernel.Layer{{Name: "mlp fc1", N: []int{128, 256, 784}}, {Name: "mlp fc2", N: []int{128, 128, 256}}, {Name: "mlp fc3", N: []int{128, 10, 128}},
+		[]kernel.Layer{{Name: "mlp fc1", N: []int{128, 256, 784}}, {Name: "mlp fc2", N: []int{128, 128, 256}},
+			{Name: "mlp fc3", N: []int{128, 10, 128}},
 			{Name: "lenet fc1", N: []int{128, 120, 400}}, {Name: "resnet20 fc", N: []int{128, 10, 64}}})
 	GemmTN = row("gemm_tn", TN,
-		[]kernel.Layer{{Name: "mlp fc1", N: []int{256, 784, 128}}, {Name: "mlp fc2", N: []int{128, 256, 128}}, {Name: "mlp fc3", N: []int{10, 128, 128}},
+		[]kernel.Layer{{Name: "mlp fc1", N: []int{256, 784, 128}}, {Name: "mlp fc2", N: []int{128, 256, 128}},
+			{Name: "mlp fc3", N: []int{10, 128, 128}},
 			{Name: "lenet fc1", N: []int{120, 400, 128}}, {Name: "resnet20 fc", N: []int{10, 64, 128}}})
 )
 

@@ -24,8 +24,8 @@ type Program struct {
 const Grace = 2 * time.Second
 
 // Start runs a check. Its process leads a group, and the group is killed when the budget is spent, and when the process has ended:
-// what it started ends with it. A signal that ends this process ends the group first, because no terminal reaches it. A process that the system
-// cannot end, because it hangs in a driver, is left behind.
+// what it started ends with it. A signal that ends this process ends the group first, because no terminal reaches it.
+// A process that the system cannot end, because it hangs in a driver, is left behind.
 func (p Program) Start(c Check, sizes Sizes, budget time.Duration, emit func(Row)) Ending {
 	cmd := exec.Command(p.Path)
 	cmd.Env = append(append(os.Environ(), p.Env...), CheckVar+"="+c.Name, budgetVar+"="+budget.String())

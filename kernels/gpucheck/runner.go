@@ -61,7 +61,8 @@ func (r *Runner) Run() int {
 			closed = c.Name
 		}
 	}
-	fmt.Fprintf(r.Out, "\n%d ok, %d failed, %d over budget, %d skipped, in %.0f of %.0f s\n", r.counts[OK], r.counts[Failed], r.counts[Over], r.counts[Skipped],
+	fmt.Fprintf(r.Out, "\n%d ok, %d failed, %d over budget, %d skipped, in %.0f of %.0f s\n", r.counts[OK],
+		r.counts[Failed], r.counts[Over], r.counts[Skipped],
 		r.Now().Sub(r.began).Seconds(), r.Limit.Seconds())
 	if r.counts[Failed]+r.counts[Over] > 0 {
 		return 1

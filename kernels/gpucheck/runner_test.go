@@ -33,7 +33,9 @@ func play(limit time.Duration, checks []drawn) (table, text string, code int, to
 	by := map[string]drawn{}
 	for _, d := range checks {
 		by[d.name] = d
-		r.Checks = append(r.Checks, Check{Name: d.name, Budget: d.budget, Elastic: d.elastic, Gate: d.gate, Size: func(s Sizes) string { return fmt.Sprint("batch ", s.Batch) }})
+		r.Checks = append(r.Checks,
+			Check{Name: d.name, Budget: d.budget, Elastic: d.elastic, Gate: d.gate,
+				Size: func(s Sizes) string { return fmt.Sprint("batch ", s.Batch) }})
 	}
 	r.Start = func(c Check, _ Sizes, budget time.Duration, emit func(Row)) Ending {
 		d := by[c.Name]
@@ -57,7 +59,8 @@ func TestEveryOutcomeIsARow(t *testing.T) {
 	ok := func(name string) []Row { return []Row{{Name: name, Size: "7", Outcome: OK, Text: "a|b\n c"}} }
 	table, text, code, _ := play(100*second, []drawn{
 		{name: "right", budget: 10 * second, takes: second, rows: ok("right"), stderr: "nobody asks"},
-		{name: "wrong", budget: 10 * second, takes: second, rows: append(ok("part"), Row{Name: "wrong: fill", Size: "7", Outcome: Failed, Text: "3, not 4"}), stderr: "more\nof it"},
+		{name: "wrong", budget: 10 * second, takes: second,
+			rows: append(ok("part"), Row{Name: "wrong: fill", Size: "7", Outcome: Failed, Text: "3, not 4"}), stderr: "more\nof it"},
 		{name: "crash", budget: 10 * second, takes: second, err: errors.New("exit status 2"), stderr: "panic: x"},
 		{name: "crash at the end", budget: 10 * second, takes: second, rows: ok("first"), err: errors.New("signal: killed")},
 		{name: "silent", budget: 10 * second, takes: second},
@@ -94,7 +97,9 @@ func TestEveryOutcomeIsARow(t *testing.T) {
 }
 
 func TestWhatIsSkippedIsNoFailure(t *testing.T) {
-	_, _, code, _ := play(9*second, []drawn{{name: "a", budget: second, rows: []Row{{Name: "a", Outcome: Skipped}}}, {name: "b", budget: second, rows: []Row{{Name: "b", Outcome: OK}}}})
+	_, _, code, _ := play(9*second,
+		[]drawn{{name: "a", budget: second, rows: []Row{{Name: "a", Outcome: Skipped}}},
+			{name: "b", budget: second, rows: []Row{{Name: "b", Outcome: OK}}}})
 	if code != 0 {
 		t.Errorf("code %d, must be 0", code)
 	}
@@ -115,7 +120,9 @@ func TestNothingRunsBehindASignal(t *testing.T) {
 		{name: "hang", budget: second, rows: []Row{{Name: "before it hung", Outcome: OK}}, signal: os.Interrupt},
 		{name: "fill", budget: second, rows: []Row{{Name: "fill", Outcome: OK}}},
 	})
-	if code != 1 || !strings.Contains(table, "\n| hang | batch 128 | **FAIL**: gpu-check was ended: interrupt | 0 |\n| fill | batch 128 | skipped: the row \"hang\" says why | 0 |\n") {
+	if code != 1 || !strings.Contains(table,
+		"\n| hang | batch 128 | **FAIL**: gpu-check was ended: interrupt | 0 |\n| fill | batch 128 | skipped: the row "+
+			"\"hang\" says why | 0 |\n") {
 		t.Errorf("code %d, must be 1; table:\n%s", code, table)
 	}
 }

@@ -114,7 +114,8 @@ func compare(c *kernel.Case, v, i int, got float32, unit, limit float64) (off fl
 		want = math.Float32bits(c.In[v][i])
 	}
 	if bits := math.Float32bits(got); bits != want {
-		return 0, fmt.Errorf("vector %d element %d of %d is %.9g (%#08x), want %.9g (%#08x)", v, i, n, got, bits, math.Float32frombits(want), want)
+		return 0, fmt.Errorf("vector %d element %d of %d is %.9g (%#08x), want %.9g (%#08x)", v, i, n, got, bits,
+			math.Float32frombits(want), want)
 	}
 	return 0, nil
 }
@@ -125,7 +126,8 @@ func compareValue(v, i, n int, got, want, unit, limit float64) (off float64, err
 	}
 	unit *= max(1, math.Abs(want))
 	if off = math.Abs(got-want) / unit; !(off <= limit) {
-		return off, fmt.Errorf("vector %d element %d of %d is %.9g, want %.9g, off by %.3g, limit %.3g", v, i, n, got, want, math.Abs(got-want), limit*unit)
+		return off, fmt.Errorf("vector %d element %d of %d is %.9g, want %.9g, off by %.3g, limit %.3g", v, i, n, got, want,
+			math.Abs(got-want), limit*unit)
 	}
 	return off, nil
 }

@@ -27,7 +27,8 @@ type reference struct {
 
 // planes include odd sizes, planes without a block, and blocks with equal values, of which the first counts.
 func planes(complete func(c *kernel.Case, r reference)) (cases []kernel.Case) {
-	for _, n := range []kernel.Sizes{{1, 1, 1}, {1, 2, 2}, {3, 1, 7}, {2, 7, 1}, {5, 3, 5}, {6, 14, 14}, {16, 10, 10}, {2, 13, 31}, {0, 4, 4}} {
+	for _, n := range []kernel.Sizes{{1, 1, 1}, {1, 2, 2}, {3, 1, 7}, {2, 7, 1}, {5, 3, 5}, {6, 14, 14}, {16, 10, 10},
+		{2, 13, 31}, {0, 4, 4}} {
 		for _, levels := range []int{0, 3} {
 			c := kernel.Case{Name: fmt.Sprintf("planes=%d height=%d width=%d levels=%d", n[0], n[1], n[2], levels), Sizes: n, Terms: 1}
 			complete(&c, pool(n, levels))

@@ -86,7 +86,8 @@ func New(r *station.Station, worker *train.Side, observer Observer, digests *dig
 	if err != nil {
 		return nil, err
 	}
-	a := &AllReduce{station: r, observer: observer, worker: worker, digests: digests, buckets: r.Plan.Buckets(), snapshots: map[int64]*comm.Buf{}, warned: -1}
+	a := &AllReduce{station: r, observer: observer, worker: worker, digests: digests, buckets: r.Plan.Buckets(),
+		snapshots: map[int64]*comm.Buf{}, warned: -1}
 	a.bucketOf, a.missing = r.Plan.BucketOf(a.buckets), make([]int, len(a.buckets))
 	for id := range r.Plan.Shards {
 		st := r.Build().Store(int32(id), update)
@@ -209,7 +210,8 @@ func (a *AllReduce) commit() {
 	if every := r.Config.Evaluate.Samples(r.Set.Train.Rows()); every > 0 && a.samples/every > before/every {
 		a.keepSnapshot(a.samples/every - 1)
 	}
-	a.observer.Reduced(Iteration{Version: a.version, Samples: a.batch, Loss: float64(tail[tailLoss]), Correct: int64(tail[tailCorrect]), Blocked: int64(tail[tailBlocked]),
+	a.observer.Reduced(Iteration{Version: a.version, Samples: a.batch, Loss: float64(tail[tailLoss]),
+		Correct: int64(tail[tailCorrect]), Blocked: int64(tail[tailBlocked]),
 		Rate: a.stores[0].Rate(float64(a.version - 1))})
 }
 
@@ -218,7 +220,8 @@ func (a *AllReduce) keepSnapshot(k int64) {
 	r := a.station
 	if int64(len(a.snapshots)) >= r.SnapshotsMax {
 		if !a.snapshotsFull {
-			r.Log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs (or every_samples) or cluster.memory_max", "kept", r.SnapshotsMax)
+			r.Log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs (or "+
+				"every_samples) or cluster.memory_max", "kept", r.SnapshotsMax)
 		}
 		a.snapshotsFull = true
 		return
@@ -278,7 +281,8 @@ func (a *AllReduce) Stalled(limits configs.Stall, awake time.Duration) (warning,
 		return "", ""
 	}
 	waited := a.station.Transport.Now() - max(since, awake)
-	text := fmt.Sprintf("worker %d has waited %s for the other ranks in the all-reduce of iteration %d", a.worker.Me(), waited.Round(time.Second), a.version)
+	text := fmt.Sprintf("worker %d has waited %s for the other ranks in the all-reduce of iteration %d", a.worker.Me(),
+		waited.Round(time.Second), a.version)
 	if limits.Warn > 0 && waited >= limits.Warn && a.warned != a.version {
 		a.warned = a.version
 		warning = text

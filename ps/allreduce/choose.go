@@ -81,7 +81,8 @@ func (a *AllReduce) Choose() error {
 		for i, alg := range a.algorithms {
 			times = append(times, fmt.Sprint(alg.name, " ", took[i].Round(10*time.Microsecond)))
 		}
-		a.station.Log.Info("all-reduce: chose "+best.name+", the fastest; baseline.algorithm sets one", "bytes", metrics.Size(int64(a.trialElements())*shard.ElemBytes), "times", strings.Join(times, ", "))
+		a.station.Log.Info("all-reduce: chose "+best.name+", the fastest; baseline.algorithm sets one", "bytes",
+			metrics.Size(int64(a.trialElements())*shard.ElemBytes), "times", strings.Join(times, ", "))
 	}
 	others := slices.DeleteFunc(slices.Clone(a.algorithms), func(other algorithm) bool { return other.name == best.name })
 	closeAll(others)

@@ -13,7 +13,8 @@ func (a *AllReduce) lookAtBucket(b *shard.Bucket) {
 		return
 	}
 	at := optim.LastNotFinite(g)
-	f := origin.Finding{Place: origin.Gradient, Iter: a.version, Value: origin.Text(float64(g[at])), Gradient: origin.Number(optim.TopFinite(g))}
+	f := origin.Finding{Place: origin.Gradient, Iter: a.version, Value: origin.Text(float64(g[at])),
+		Gradient: origin.Number(optim.TopFinite(g))}
 	f.Param, f.Elem, f.Layer = a.station.Plan.ElementAt(b.Lo + at)
 	a.worker.Found(f)
 }

@@ -43,7 +43,8 @@ func (r *Rank) Comm(sizes []int64, total time.Duration) error {
 			}
 			continue
 		}
-		fmt.Fprintf(r.Out, "%10s %12.2f %12.3f %12.3f %14.0f\n", configs.FormatSize(n), row.LatencyUS, row.GBPerS, row.BothGBPerS, row.MessagesPerS)
+		fmt.Fprintf(r.Out, "%10s %12.2f %12.3f %12.3f %14.0f\n", configs.FormatSize(n), row.LatencyUS, row.GBPerS,
+			row.BothGBPerS, row.MessagesPerS)
 	}
 	if r.Lead() && !r.JSON {
 		printHost(r.Out)

@@ -44,8 +44,9 @@ type flood struct {
 	failed error
 }
 
-// Flood measures backpressure: every rank except 0 sends that many messages of n bytes to rank 0. Rank 0 handles nothing for the pause after
-// a tenth of the messages. Flood fails if a message is lost or a process grows beyond the limit.
+// Flood measures backpressure: every rank except 0 sends that many messages of n bytes to rank 0. Rank 0 handles
+// nothing for the pause after a tenth of the messages. Flood fails if a message is lost or a process grows beyond the
+// limit.
 func (r *Rank) Flood(n, messages int, pause time.Duration) error {
 	f := &flood{r: r, n: n, count: messages, pause: pause}
 	// Both ends' limit counts the larger ring or window, so that it is one number.
@@ -88,8 +89,10 @@ func (row *floodRow) print(r *Rank) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(r.Out, "%d messages of %s from each of %d senders in %.2f s, %d lost; rank 0 grew by %.1f MiB, a sender by at most %.1f MiB, limit %.1f MiB\n",
-			row.Messages, configs.FormatSize(int64(row.Bytes)), row.Senders, row.Seconds, row.Lost, mib(row.ReceiverGrowth), mib(row.SenderGrowth), mib(row.Limit))
+		fmt.Fprintf(r.Out, "%d messages of %s from each of %d senders in %.2f s, %d lost; rank 0 grew by %.1f MiB, a "+
+			"sender by at most %.1f MiB, limit %.1f MiB\n",
+			row.Messages, configs.FormatSize(int64(row.Bytes)), row.Senders, row.Seconds, row.Lost, mib(row.ReceiverGrowth),
+			mib(row.SenderGrowth), mib(row.Limit))
 		printHost(r.Out)
 	}
 	if grown := max(row.ReceiverGrowth, row.SenderGrowth); grown > row.Limit || row.Lost > 0 {

@@ -33,7 +33,8 @@ func (d spoiling) Launch(k *kernels.Kernel, a kernels.Args) error {
 func TestAWrongKernelIsNamedAndNotTimed(t *testing.T) {
 	var out bytes.Buffer
 	var warned string
-	b := &Kernels{Out: &out, Warn: func(text string) { warned += text }, Device: spoiling{cpu.New(1), kernels.Axpy}, Time: time.Microsecond, JSON: true}
+	b := &Kernels{Out: &out, Warn: func(text string) { warned += text }, Device: spoiling{cpu.New(1), kernels.Axpy},
+		Time: time.Microsecond, JSON: true}
 	err := b.Run([]*kernels.Kernel{kernels.Fill, kernels.Axpy, kernels.Scale})
 	var wrong *WrongError
 	if !errors.As(err, &wrong) || !slices.Equal(wrong.Kernels, []string{"axpy"}) {
@@ -77,7 +78,8 @@ func TestARowIsEnough(t *testing.T) {
 		},
 		Cases: func() []kernel.Case {
 			return []kernel.Case{{
-				Name: "one", Sizes: kernels.Sizes{1}, Scalars: kernels.Scalars{1}, In: [kernel.VecsMax][]float32{{3}}, Want: [kernel.VecsMax][]float64{{3 * right}},
+				Name: "one", Sizes: kernels.Sizes{1}, Scalars: kernels.Scalars{1}, In: [kernel.VecsMax][]float32{{3}},
+				Want: [kernel.VecsMax][]float64{{3 * right}},
 			}}
 		},
 		Bench: kernel.Bench{Layers: []kernel.Layer{{Name: "small", N: []int{7}}, {Name: "large", N: []int{99}}}, Scalars: kernels.Scalars{0.5}},
@@ -88,7 +90,8 @@ func TestARowIsEnough(t *testing.T) {
 	if err := b.Run([]*kernels.Kernel{twice}); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"\ntwice                  small                  7 ", "\ntwice                  large                  99 "} {
+	for _, want := range []string{"\ntwice                  small                  7 ",
+		"\ntwice                  large                  99 "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no row begins with %q:\n%s", want, out.String())
 		}

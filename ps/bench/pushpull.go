@@ -150,7 +150,8 @@ func (r *Rank) Pushpull(cases []Case, total time.Duration, fixed int) error {
 	out := r.Out
 	for i := range cases {
 		if r.Lead() && !r.JSON && (i == 0 || cases[i].scheme != cases[i-1].scheme) {
-			fmt.Fprintf(out, "%-8s %10s %10s %8s %8s %11s %11s %11s %9s %9s %8s\n", cases[i].scheme, "size", "shard", "shared", "rounds", "us mean", "us p50", "us p99", "GB/s", "CPU s/GB", "of limit")
+			fmt.Fprintf(out, "%-8s %10s %10s %8s %8s %11s %11s %11s %9s %9s %8s\n", cases[i].scheme, "size", "shard", "shared",
+				"rounds", "us mean", "us p50", "us p99", "GB/s", "CPU s/GB", "of limit")
 		}
 		row, err := r.pushpull(&cases[i], total, fixed)
 		if err != nil {
@@ -165,7 +166,8 @@ func (r *Rank) Pushpull(cases []Case, total time.Duration, fixed int) error {
 			}
 			continue
 		}
-		fmt.Fprintf(out, "%-8s %10s %10s %8s %8d %11.1f %11.1f %11.1f %9.3f %9.3f %8s\n", "", configs.FormatSize(row.Bytes), configs.FormatSize(row.ShardBytes), row.Memory, row.Rounds,
+		fmt.Fprintf(out, "%-8s %10s %10s %8s %8d %11.1f %11.1f %11.1f %9.3f %9.3f %8s\n", "", configs.FormatSize(row.Bytes),
+			configs.FormatSize(row.ShardBytes), row.Memory, row.Rounds,
 			row.RoundUSMean, row.RoundUSP50, row.RoundUSP99, row.GBPerS, row.CPUSPerGB, row.share())
 		if i == len(cases)-1 {
 			fmt.Fprintf(out, "%d servers, %d workers, %s; ", row.Servers, row.Workers, row.Mode)
@@ -270,7 +272,8 @@ func (r *Rank) train(k *Case, workers, rounds int) (ps.Result, error) {
 // row computes the figures of the timed run.
 func (k *Case) row(rank *Rank, timed ps.Result) *pushpullRow {
 	s, w := timed.Summary, slowest(timed.Iterations, warmRounds)
-	r := &pushpullRow{What: "pushpull", Who: "fluentps", Mode: rank.Mode, Servers: s.Servers, Workers: s.Workers, Scheme: k.scheme, Bytes: k.bytes,
+	r := &pushpullRow{What: "pushpull", Who: "fluentps", Mode: rank.Mode, Servers: s.Servers, Workers: s.Workers,
+		Scheme: k.scheme, Bytes: k.bytes,
 		Slice: k.slice, ShardBytes: 4 * slices.Max(k.layers), Memory: k.memory, BytesShared: s.BytesShared, Rounds: len(w), hostState: readHost()}
 	moved := 2 * float64(k.bytes)
 	micro := func(d time.Duration) float64 { return float64(d) / 1e3 }

@@ -61,7 +61,8 @@ func (k *Case) check(res ps.Result) error {
 				pushes = steps
 			}
 			if !(math.Abs(steps-pushes) < tolerance) || !(steps > 0) {
-				return fmt.Errorf("bench pushpull: %s, %s under %s: parameter %d of layer %d is %v and was %v: that is %.3f steps, must be %.3f; the figures would be of a wrong program",
+				return fmt.Errorf("bench pushpull: %s, %s under %s: parameter %d of layer %d is %v and was %v: that is %.3f "+
+					"steps, must be %.3f; the figures would be of a wrong program",
 					configs.FormatSize(k.bytes), configs.FormatSize(4*n)+" a layer", k.scheme, i, l+1, w, w0, steps, pushes)
 			}
 		}

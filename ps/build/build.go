@@ -56,7 +56,8 @@ func (b *Run) AxesInUse() Axes {
 		skips = skips || b.maySkip(rule)
 	}
 	a.Work = func(worker int) core.Work {
-		return tasks.New(b.Config.Work, tasks.Env{Me: int32(worker), Batches: batches, Skips: skips, Threads: b.Config.Device.Threads, Hosts: b.hostsOfWorkers()})
+		return tasks.New(b.Config.Work,
+			tasks.Env{Me: int32(worker), Batches: batches, Skips: skips, Threads: b.Config.Device.Threads, Hosts: b.hostsOfWorkers()})
 	}
 	return a
 }
@@ -111,7 +112,8 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 	schemes := map[int32]core.ShardScheme{}
 	for _, id := range b.Plan.OfServer(me) {
 		rule := b.Plan.Shards[id].Rule
-		env := scheme.Env{Workers: len(b.Roles.Workers), Shards: core.Together(b.Plan, id, b.Scheme), Server: int(me), Servers: len(b.Roles.Servers),
+		env := scheme.Env{Workers: len(b.Roles.Workers), Shards: core.Together(b.Plan, id, b.Scheme), Server: int(me),
+			Servers: len(b.Roles.Servers),
 			Follows: core.LeadShard(b.Plan, id) != id, Seed: b.Config.Seed, Rule: rule}
 		if b.Config.WeighsSamples() {
 			env.Samples = float64(b.Config.Batch(b.Roles.Computes())) / float64(env.Workers)
@@ -167,8 +169,11 @@ type Server struct {
 // Server makes the node of a server.
 func (b *Run) Server(me int32, o Server) *core.Server {
 	c, axes := b.Config, b.AxesInUse()
-	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes, Budget: layout.BudgetOf(c, b.Rows, b.Roles),
-		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)), Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: axes.Parts, Ahead: axes.Ahead, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
+	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes,
+		Budget:        layout.BudgetOf(c, b.Rows, b.Roles),
+		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)),
+		Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: axes.Parts,
+		Ahead: axes.Ahead, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
 }
 
 // Worker makes the node of a worker whose first iteration is next. shares says for which shards it shares memory with

@@ -41,7 +41,8 @@ func ReadBest(root string) (*Best, error) {
 		return nil, fmt.Errorf("checkpoints: %s: %w; remove this file, and the next checkpoint becomes the best", path, err)
 	}
 	if _, ok := numberOf(b.Checkpoint); !ok {
-		return nil, fmt.Errorf("checkpoints: %s names %q, which is not a checkpoint; remove this file, and the next checkpoint becomes the best", path, b.Checkpoint)
+		return nil, fmt.Errorf("checkpoints: %s names %q, which is not a checkpoint; remove this file, and the next "+
+			"checkpoint becomes the best", path, b.Checkpoint)
 	}
 	return b, nil
 }
@@ -53,7 +54,8 @@ func Find(root, name string) (string, error) {
 		case err != nil:
 			return "", err
 		case b == nil:
-			return "", fmt.Errorf("%s has no best checkpoint: checkpoint.best was none, or no checkpoint was evaluated yet; name the run folder, %s, for its newest checkpoint", root, filepath.Dir(root))
+			return "", fmt.Errorf("%s has no best checkpoint: checkpoint.best was none, or no checkpoint was evaluated yet; "+
+				"name the run folder, %s, for its newest checkpoint", root, filepath.Dir(root))
 		default:
 			name = b.Checkpoint
 		}

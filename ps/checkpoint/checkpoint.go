@@ -148,7 +148,8 @@ func Open(dir string) (*Manifest, error) {
 		return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	m, err := parse(text)
-	if n, finished := numberOf(filepath.Base(dir)); err == nil && finished && m.Number != n { // the folder of a replica has another kind of name
+	// the folder of a replica has another kind of name
+	if n, finished := numberOf(filepath.Base(dir)); err == nil && finished && m.Number != n {
 		err = fmt.Errorf("number is %d, but the folder has number %d: one of the two was changed", m.Number, n)
 	}
 	if err != nil {
@@ -179,7 +180,8 @@ func parse(text []byte) (*Manifest, error) {
 		return nil, errors.New("it is not a manifest of " + programName)
 	}
 	if head.Format < FormatLined || head.Format > Format {
-		return nil, fmt.Errorf("it has format %d, but this program reads formats %d to %d; resume with the program that wrote it", head.Format, FormatLined, Format)
+		return nil, fmt.Errorf("it has format %d, but this program reads formats %d to %d; resume with the program that "+
+			"wrote it", head.Format, FormatLined, Format)
 	}
 	m := new(Manifest)
 	if err := Decode(text, m); err != nil {
@@ -232,8 +234,10 @@ func (m *Manifest) check() error {
 	if m.Servers < 1 || m.Workers < 1 || len(m.Starts) != m.Workers {
 		return fmt.Errorf("it names %d servers, %d workers and %d positions in the data", m.Servers, m.Workers, len(m.Starts))
 	}
-	problems := []error{Within("number", m.Number, 0, CountMax), Within("iteration", m.Iteration, 0, CountMax), Within("samples", m.Samples, 0, CountMax),
-		Within("servers", int64(m.Servers), 1, ranksMax), Within("workers", int64(m.Workers), 1, ranksMax), Within("computing", int64(m.Computing), 0, ranksMax)}
+	problems := []error{Within("number", m.Number, 0, CountMax), Within("iteration", m.Iteration, 0, CountMax),
+		Within("samples", m.Samples, 0, CountMax),
+		Within("servers", int64(m.Servers), 1, ranksMax), Within("workers", int64(m.Workers), 1, ranksMax),
+		Within("computing", int64(m.Computing), 0, ranksMax)}
 	for w, start := range m.Starts {
 		problems = append(problems, Within(fmt.Sprintf("starts[%d]", w), start, 0, CountMax))
 	}

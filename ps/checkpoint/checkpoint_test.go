@@ -32,7 +32,8 @@ func write(t testing.TB, run string, n int64) string {
 	}
 	m := manifest(n)
 	for i := range 2 {
-		e, err := checkpoint.WriteFile(d.In, checkpoint.ServerFile(i), state{"server", n + int64(i)}, []float32{1, 2, float32(n)}, nil, []float32{float32(math.Inf(1))})
+		e, err := checkpoint.WriteFile(d.In, checkpoint.ServerFile(i), state{"server", n + int64(i)},
+			[]float32{1, 2, float32(n)}, nil, []float32{float32(math.Inf(1))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,8 @@ func write(t testing.TB, run string, n int64) string {
 }
 
 func manifest(n int64) *checkpoint.Manifest {
-	return &checkpoint.Manifest{Iteration: n, Samples: 8 * n, Servers: 2, Workers: 1, Starts: []int64{n}, Config: map[string]string{"seed": "7"}, State: json.RawMessage(`{}`)}
+	return &checkpoint.Manifest{Iteration: n, Samples: 8 * n, Servers: 2, Workers: 1, Starts: []int64{n},
+		Config: map[string]string{"seed": "7"}, State: json.RawMessage(`{}`)}
 }
 
 // read verifies all files of a checkpoint.
@@ -313,7 +315,8 @@ func TestErrorsNameTheProblem(t *testing.T) {
 		if err := checkpoint.Amend(durable.Below(dir), m); err != nil {
 			t.Fatal(err)
 		}
-		if err := read(dir); err == nil || !strings.Contains(err.Error(), "it has format 3, but this program reads formats 1 to 2; resume with the program that wrote it") {
+		if err := read(dir); err == nil || !strings.Contains(err.Error(), "it has format 3, but this program reads "+
+			"formats 1 to 2; resume with the program that wrote it") {
 			t.Error(err)
 		}
 	})
@@ -324,10 +327,13 @@ func TestWriteErrorsSayWhatToDo(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := checkpoint.Begin(durable.Below(filepath.Join(file, "below")), "7.1"); err == nil || !strings.Contains(err.Error(), "checkpoint: ") {
+	if _, err := checkpoint.Begin(durable.Below(filepath.Join(file, "below")), "7.1"); err == nil ||
+		!strings.Contains(err.Error(), "checkpoint: ") {
 		t.Error(err)
 	}
-	if _, err := checkpoint.WriteFile(durable.Below(file+"-none"), "server-0000.bin", state{}); err == nil || !strings.Contains(err.Error(), "it was removed or moved during the run, or this host never had it") || !strings.Contains(err.Error(), "a file system that all hosts share") {
+	if _, err := checkpoint.WriteFile(durable.Below(file+"-none"), "server-0000.bin", state{}); err == nil ||
+		!strings.Contains(err.Error(), "it was removed or moved during the run, or this host never had it") ||
+		!strings.Contains(err.Error(), "a file system that all hosts share") {
 		t.Error(err)
 	}
 }

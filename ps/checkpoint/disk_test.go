@@ -13,7 +13,8 @@ import (
 func TestADiskThatFailsIsNamed(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ESTALE} {
 		err := writeError(&os.PathError{Op: "write", Path: "server-0000.bin", Err: errno})
-		if !errors.Is(err, errno) || !strings.Contains(err.Error(), "the file system of the run folder fails; ask its administrator, and resume from a copy elsewhere with --resume") {
+		if !errors.Is(err, errno) || !strings.Contains(err.Error(), "the file system of the run folder fails; ask its "+
+			"administrator, and resume from a copy elsewhere with --resume") {
 			t.Error(err)
 		}
 	}

@@ -146,9 +146,12 @@ func writeError(err error) error {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("checkpoint: the run folder cannot be written; choose another one with --out, or set checkpoint.keep: 0: %w", err)
 	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.ESTALE):
-		return fmt.Errorf("checkpoint: the file system of the run folder fails; ask its administrator, and resume from a copy elsewhere with --resume, or from the run folder when it works again: %w", err)
+		return fmt.Errorf("checkpoint: the file system of the run folder fails; ask its administrator, and resume from a "+
+			"copy elsewhere with --resume, or from the run folder when it works again: %w", err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("checkpoint: the run folder does not exist: it was removed or moved during the run, or this host never had it; leave it in its place until the run ends, choose a file system that all hosts share with --out, or set checkpoint.keep: 0: %w", err)
+		return fmt.Errorf("checkpoint: the run folder does not exist: it was removed or moved during the run, or this "+
+			"host never had it; leave it in its place until the run ends, choose a file system that all hosts share with "+
+			"--out, or set checkpoint.keep: 0: %w", err)
 	}
 	return fmt.Errorf("checkpoint: %w", err)
 }

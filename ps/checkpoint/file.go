@@ -44,7 +44,8 @@ func WriteReplica(in *durable.Folder, name string, spare int64, state any, vecto
 	return writeFile(in, name, state, vectors, func(f *os.File, bytes int64) error { return shm.Reserve(f, bytes, spare) })
 }
 
-func writeFile(in *durable.Folder, name string, state any, vectors [][]float32, reserve func(f *os.File, bytes int64) error) (Entry, error) {
+func writeFile(in *durable.Folder, name string, state any, vectors [][]float32,
+	reserve func(f *os.File, bytes int64) error) (Entry, error) {
 	head := header{Lengths: make([]int, len(vectors))}
 	total := int64(prefix)
 	for i, v := range vectors {
@@ -160,7 +161,8 @@ func openEntry(path string, e Entry) (*os.File, error) {
 
 // notWritten returns the error of a file whose checksum differs from its entry.
 func notWritten(got uint32, e Entry) error {
-	return fmt.Errorf("its bytes are not those that were written (crc32c %08x as far as they were read, but %s says %08x): it is damaged", got, manifestName, e.CRC32C)
+	return fmt.Errorf("its bytes are not those that were written (crc32c %08x as far as they were read, but %s says "+
+		"%08x): it is damaged", got, manifestName, e.CRC32C)
 }
 
 func readFile(path string, e Entry, state any) ([][]float32, error) {

@@ -36,7 +36,8 @@ func TestLinksLeadNoCheckpointAway(t *testing.T) {
 	}
 	whole()
 	run = durable.Below(t.TempDir())
-	if err := errors.Join(os.Mkdir(run.Path(Folder), 0o777), os.Symlink(outside, run.Path(Folder+"/"+newName)), os.Symlink(outside, run.Path(Folder+"/"+oldPrefix+"1"))); err != nil {
+	if err := errors.Join(os.Mkdir(run.Path(Folder), 0o777), os.Symlink(outside, run.Path(Folder+"/"+newName)),
+		os.Symlink(outside, run.Path(Folder+"/"+oldPrefix+"1"))); err != nil {
 		t.Fatal(err)
 	}
 	d, err := Begin(run, "7.1")
@@ -76,11 +77,17 @@ func TestReplicasOfOthersAreNotUsed(t *testing.T) {
 		attack func(dir, outside string) error
 		want   string
 	}{
-		"a link":                {func(dir, outside string) error { return os.Symlink(outside, dir) }, "is a symbolic link"},
-		"a file":                {func(dir, _ string) error { return os.WriteFile(dir, nil, 0o600) }, "not a directory"},
-		"a FIFO":                {func(dir, _ string) error { return syscall.Mkfifo(dir, 0o600) }, "not a directory"},
-		"a folder for all":      {func(dir, _ string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)) }, "it has mode 0777"},
-		"another user's folder": {func(dir, _ string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, -1)) }, "was made by another user"},
+		"a link": {func(dir, outside string) error { return os.Symlink(outside, dir) }, "is a symbolic link"},
+		"a file": {func(dir, _ string) error { return os.WriteFile(dir, nil, 0o600) }, "not a directory"},
+		"a FIFO": {func(dir, _ string) error { return syscall.Mkfifo(dir, 0o600) }, "not a directory"},
+		"a folder for all": {func(dir,
+			_ string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777))
+		}, "it has mode 0777"},
+		"another user's folder": {func(dir,
+			_ string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, -1))
+		}, "was made by another user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory, outside := t.TempDir(), t.TempDir()

@@ -15,14 +15,16 @@ import (
 
 // FuzzManifest: a manifest with a valid checksum is refused, or all its values are within their limits.
 func FuzzManifest(f *testing.F) {
-	m := Manifest{Program: programName, Format: Format, Servers: 2, Workers: 2, Computing: 2, Starts: []int64{3, 4}, State: json.RawMessage(`{}`), Config: map[string]string{"seed": "7"},
+	m := Manifest{Program: programName, Format: Format, Servers: 2, Workers: 2, Computing: 2, Starts: []int64{3, 4},
+		State: json.RawMessage(`{}`), Config: map[string]string{"seed": "7"},
 		Files: []Entry{{Name: ServerFile(0), Bytes: 99, CRC32C: 7}, {Name: WorkerFile(1), Bytes: 9}}}
 	text, err := json.Marshal(m)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	m.Parameters = []Tensor{{Name: "fc1.weight", Shape: []int{2, 3}, DType: DType, Ranges: []Range{{ServerFile(0), 50, 16}, {WorkerFile(1), 0, 8}}}}
+	m.Parameters = []Tensor{{Name: "fc1.weight", Shape: []int{2, 3}, DType: DType,
+		Ranges: []Range{{ServerFile(0), 50, 16}, {WorkerFile(1), 0, 8}}}}
 	if text, err = json.Marshal(m); err != nil {
 		f.Fatal(err)
 	}

@@ -29,7 +29,9 @@ func TestAnOutputHasWhatWasWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				want := make([]byte, rapid.OneOf(rapid.IntRange(0, 5*chunkAlign), rapid.Map(rapid.IntRange(0, 3), func(n int) int { return 2 * n * chunkAlign })).Draw(t, "bytes"))
+				want := make([]byte,
+					rapid.OneOf(rapid.IntRange(0, 5*chunkAlign),
+						rapid.Map(rapid.IntRange(0, 3), func(n int) int { return 2 * n * chunkAlign })).Draw(t, "bytes"))
 				for i := range want {
 					want[i] = byte(i ^ i>>8)
 				}

@@ -90,7 +90,8 @@ func TestLeftoversOfReplicasGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := now.Add(-leftoverAge - time.Hour)
-	for _, path := range []string{ReplicaDir(memory, "living"), ReplicaDir(memory, "killed"), ReplicaDir(memory, "needed"), filepath.Join(memory, "other")} {
+	for _, path := range []string{ReplicaDir(memory, "living"), ReplicaDir(memory, "killed"),
+		ReplicaDir(memory, "needed"), filepath.Join(memory, "other")} {
 		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)
 		}

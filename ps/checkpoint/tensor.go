@@ -92,7 +92,9 @@ func OpenTensors(dir string) (*Tensors, error) {
 		return nil, err
 	}
 	if len(m.Parameters) == 0 {
-		return nil, fmt.Errorf("checkpoint %s: its manifest does not list the parameters: an earlier version of the program wrote it, or its shards are cut into more than %d ranges; resume it with --resume (and a larger shards.max_bytes), and export the checkpoint that this run leaves", dir, RangesMax)
+		return nil, fmt.Errorf("checkpoint %s: its manifest does not list the parameters: an earlier version of the "+
+			"program wrote it, or its shards are cut into more than %d ranges; resume it with --resume (and a larger "+
+			"shards.max_bytes), and export the checkpoint that this run leaves", dir, RangesMax)
 	}
 	t := &Tensors{Manifest: m, files: map[string]*os.File{}}
 	for _, of := range slices.Concat(m.Parameters, m.Optimizer) {

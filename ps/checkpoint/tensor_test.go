@@ -23,8 +23,9 @@ func writeWithTensor(t *testing.T, change func(m *Manifest)) string {
 		t.Fatal(err)
 	}
 	at := e.Bytes - 6*elemBytes
-	m := &Manifest{Servers: 1, Workers: 1, Starts: []int64{0}, Files: []Entry{e}, Parameters: []Tensor{{Name: "fc1.weight", Shape: []int{2, 3}, DType: DType,
-		Ranges: []Range{{e.Name, at + 4*elemBytes, 2 * elemBytes}, {e.Name, at, 4 * elemBytes}}}}}
+	m := &Manifest{Servers: 1, Workers: 1, Starts: []int64{0}, Files: []Entry{e},
+		Parameters: []Tensor{{Name: "fc1.weight", Shape: []int{2, 3}, DType: DType,
+			Ranges: []Range{{e.Name, at + 4*elemBytes, 2 * elemBytes}, {e.Name, at, 4 * elemBytes}}}}}
 	if change != nil {
 		change(m)
 	}

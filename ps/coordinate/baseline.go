@@ -61,7 +61,8 @@ func (r *Run) differingRanks(reports []report) string {
 	if others == nil {
 		return ""
 	}
-	return fmt.Sprintf("after the all-reduce the parameters on %s differ from those on %s; use another MPI or another of its algorithms", strings.Join(others, "; "), r.station.Net.Place(first))
+	return fmt.Sprintf("after the all-reduce the parameters on %s differ from those on %s; use another MPI or another "+
+		"of its algorithms", strings.Join(others, "; "), r.station.Net.Place(first))
 }
 
 // algorithm names how an all-reduce adds up gradients; "" without one.

@@ -121,7 +121,8 @@ func (b *best) consider(r *Run, dir string, loss, accuracy float64) error {
 // judgeLast considers the final checkpoint, whose version was evaluated last.
 func (l *Lead) judgeLast() error {
 	n := len(l.evals.results)
-	if l.checkpoints.final == "" || l.evals.online == nil || l.station.Config.Checkpoint.Best == configs.BestNone || n == 0 || l.evals.results[n-1].Samples != l.counts.samples || l.end.reason != "" {
+	if l.checkpoints.final == "" || l.evals.online == nil || l.station.Config.Checkpoint.Best == configs.BestNone ||
+		n == 0 || l.evals.results[n-1].Samples != l.counts.samples || l.end.reason != "" {
 		return nil
 	}
 	e := l.evals.results[n-1]

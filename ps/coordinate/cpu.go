@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"fluentps/comm"
 	"fluentps/ps/metrics"
 )
 
@@ -19,8 +20,8 @@ func ProcessCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// processPeak is the most memory that this process has had at once in bytes, shared memory that it has touched included; 0 if the system does not
-// tell.
+// processPeak is the most memory that this process has had at once in bytes, shared memory that it has touched
+// included; 0 if the system does not tell.
 func processPeak() (peak int64) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -72,4 +73,10 @@ func (r *Run) cpuTime(reports []report) time.Duration {
 		}
 	}
 	return sum
+}
+
+// crowded says whether the ranks of this host outnumber its cores.
+func crowded(t comm.Transport) bool {
+	c, asks := t.(comm.Crowded)
+	return asks && c.Crowded()
 }

@@ -33,7 +33,8 @@ func (l *Lead) MakeDealer(replay work.Record) (err error) {
 	}
 	d := &l.deals
 	d.replay = replay
-	if d.coordinator, err = l.station.Config.NewDealer(l.station.Roles.Computes(), l.station.Set.Train.Rows(), from, start); err != nil || d.coordinator == nil {
+	if d.coordinator, err = l.station.Config.NewDealer(l.station.Roles.Computes(), l.station.Set.Train.Rows(), from,
+		start); err != nil || d.coordinator == nil {
 		return err
 	}
 	d.coordinator.Replay = replay
@@ -61,14 +62,16 @@ func (l *Lead) MakeDealer(replay work.Record) (err error) {
 func (l *Lead) measured(from int, m *wire.Record) {
 	h, roles, d := &m.Header, l.station.Roles, &l.deals
 	ranks, c := roles.Computing(), d.coordinator
-	e := work.Event{Worker: int(h.Worker), Until: h.Iter, Measured: work.Measured{Iterations: h.Clock, Samples: h.Samples, Took: time.Duration(h.Blocked), Median: time.Duration(h.Version)}}
+	e := work.Event{Worker: int(h.Worker), Until: h.Iter,
+		Measured: work.Measured{Iterations: h.Clock, Samples: h.Samples, Took: time.Duration(h.Blocked), Median: time.Duration(h.Version)}}
 	ok := e.Worker >= 0 && e.Worker < len(ranks) && roles.Workers[roles.Leader(ranks[e.Worker])] == from
 	if h.Flags&wire.Over != 0 {
 		if !l.station.Accepts(from, m, ok) || h.Epoch != d.pauses || !l.r.stopping() { // the worker stops for a pause
 			return
 		}
 		e.Kind = work.Ending
-	} else if !l.station.Accepts(from, m, ok && e.Until == c.Current().Until && c.Waits(e.Worker) && h.Clock >= 0 && h.Samples >= 0 && h.Blocked >= 0 && h.Version >= 0) {
+	} else if !l.station.Accepts(from, m, ok && e.Until == c.Current().Until && c.Waits(e.Worker) && h.Clock >= 0 &&
+		h.Samples >= 0 && h.Blocked >= 0 && h.Version >= 0) {
 		return
 	}
 	switch c.Step(e) {
@@ -117,10 +120,13 @@ func (l *Lead) compareReplay(ended *work.Assignment) {
 		return
 	}
 	if !ok {
-		l.station.Log.Warn(fmt.Sprintf("work.replay: %s has no plan that ends with iteration %d; from there on batches follow what is measured", path, ended.Until))
+		l.station.Log.Warn(fmt.Sprintf("work.replay: %s has no plan that ends with iteration %d; from there on batches "+
+			"follow what is measured", path, ended.Until))
 		return
 	}
-	l.station.Log.Warn(fmt.Sprintf("work.replay: in the plan that ends with iteration %d the batches are %v, and %v in %s, so this run is another one; take the batch size and the keys of work and data of that run", ended.Until, ended.Batches, was.Batches, path))
+	l.station.Log.Warn(fmt.Sprintf("work.replay: in the plan that ends with iteration %d the batches are %v, and %v "+
+		"in %s, so this run is another one; take the batch size and the keys of work and data of that run", ended.Until,
+		ended.Batches, was.Batches, path))
 }
 
 func (l *Lead) appendRecord(rows []byte) error {

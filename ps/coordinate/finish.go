@@ -46,7 +46,8 @@ type report struct {
 }
 
 func (r *Run) report() report {
-	rep := report{Sent: r.station.Net.Traffic.Sent, Cross: r.station.Net.Traffic.Between, Recv: r.station.Net.Traffic.Received, Shared: r.station.Net.Traffic.Shared, CPU: r.CPUEnd - r.CPUStart, Peak: processPeak()}
+	rep := report{Sent: r.station.Net.Traffic.Sent, Cross: r.station.Net.Traffic.Between,
+		Recv: r.station.Net.Traffic.Received, Shared: r.station.Net.Traffic.Shared, CPU: r.CPUEnd - r.CPUStart, Peak: processPeak()}
 	if r.Server != nil {
 		rep.Server = r.Server.Report()
 	}
@@ -208,7 +209,9 @@ func (l *Lead) toEvaluate(reports []report) ([]int64, error) {
 	}
 	if l.end.reason != "" {
 		if lost := len(l.evals.complete) - from; lost > 0 {
-			l.station.Log.Warn(metrics.Count(lost, "evaluation") + " of versions of this part of the run are not made, and a run that resumes does not have these versions: evaluate.where: online makes evaluations during training")
+			l.station.Log.Warn(metrics.Count(lost, "evaluation") +
+				" of versions of this part of the run are not made, and a run that resumes does not have these versions: " +
+				"evaluate.where: online makes evaluations during training")
 		}
 		return nil, nil
 	}
@@ -218,7 +221,8 @@ func (l *Lead) toEvaluate(reports []report) ([]int64, error) {
 // conclude makes and writes the summary on rank 0, and decides the exit code. The summary is the last file to be written,
 // so a summary that says ok vouches for all files; it does not say ok if there is a writeErr or the checkpoint could not be
 // amended.
-func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, final []float32, evalTook time.Duration, writeErr error) (Result, error) {
+func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, final []float32,
+	evalTook time.Duration, writeErr error) (Result, error) {
 	l := r.Lead
 	if err := l.out.progress.Finish(); err != nil { // nil may mean that there was nothing to print, and does not end a failure
 		l.noteFailure(&l.out.printFailing, err)
@@ -288,12 +292,6 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 	return res, writeErr
 }
 
-// crowded says whether the ranks of this host outnumber its cores.
-func crowded(t comm.Transport) bool {
-	c, asks := t.(comm.Crowded)
-	return asks && c.Crowded()
-}
-
 // countsOf makes a summary of what rank 0 knows by itself.
 func (r *Run) countsOf(reports []report, final []float32) *metrics.Summary {
 	l := r.Lead
@@ -326,7 +324,8 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		s.Sparsity = metrics.SparsityOf(final)
 	}
 	if r.From != nil {
-		s.Resumed = &metrics.Resumed{Checkpoint: r.From.Dir, Iteration: r.From.Manifest.Iteration, Samples: r.From.Manifest.Samples, TrainedS: metrics.Float(r.station.Before.Seconds()), Unrecorded: r.From.Unrecorded}
+		s.Resumed = &metrics.Resumed{Checkpoint: r.From.Dir, Iteration: r.From.Manifest.Iteration,
+			Samples: r.From.Manifest.Samples, TrainedS: metrics.Float(r.station.Before.Seconds()), Unrecorded: r.From.Unrecorded}
 	}
 	if r.station.Config.InRounds() || r.Reduce != nil {
 		s.Baseline, s.BaselineKeys = r.station.Config.Baseline, r.station.Config.BaselineKeys
@@ -360,8 +359,10 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 				_, reply := r.station.Plan.Shards[id].WireBytes()
 				s.PerShard[id].AddCached(w.Cached[id], reply)
 			}
-			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.station.Hosts[rank], Device: r.Units[rank].Name, Iterations: w.Iterations, Steps: w.Steps, Samples: w.Samples, Threads: metrics.Mean(w.Threads, w.Iterations),
-				Pace: w.Pace, ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}
+			row := metrics.WorkerSummary{Worker: w.Worker, Rank: rank, Host: r.station.Hosts[rank], Device: r.Units[rank].Name,
+				Iterations: w.Iterations, Steps: w.Steps, Samples: w.Samples, Threads: metrics.Mean(w.Threads, w.Iterations),
+				Pace: w.Pace, ComputeS: metrics.Float(w.Spans.Times[metrics.Compute].Seconds()),
+				BlockedS: metrics.Float(w.Spans.Times[metrics.Blocked].Seconds()), MaxLead: w.LeadMax}
 			if w.Member { // its leader has a row already, because a leader is the first rank of its team
 				s.PerWorker[w.Worker].AddMember(row)
 			} else {
@@ -375,13 +376,15 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 	s.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(servers), metrics.RoleWorker: metrics.OverRanks(workers)}
 	if rates := r.station.Rates(); rates != nil {
 		bound := network.Least(layout.Cards(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts), *rates)
-		s.SetWire(bound.Time, bound.Card.Host, metrics.Wire{LinkBytesPerS: metrics.Float(r.station.Link.Rate), Measured: r.station.Link.Rate > 0 && !r.station.Link.Given})
+		s.SetWire(bound.Time, bound.Card.Host,
+			metrics.Wire{LinkBytesPerS: metrics.Float(r.station.Link.Rate), Measured: r.station.Link.Rate > 0 && !r.station.Link.Given})
 	}
 	return s
 }
 
 func turnCounts(t core.Turns) metrics.TurnCounts {
-	return metrics.TurnCounts{DelayedGrants: t.Delayed, DelayedGrantsS: metrics.Float(t.DelayedFor.Seconds()), MissedTurns: t.Missed, Strays: t.Strays}
+	return metrics.TurnCounts{DelayedGrants: t.Delayed, DelayedGrantsS: metrics.Float(t.DelayedFor.Seconds()),
+		MissedTurns: t.Missed, Strays: t.Strays}
 }
 
 func (r *Run) sumShard(s *metrics.ShardSummary, rep serve.ShardReport) {

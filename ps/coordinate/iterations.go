@@ -148,7 +148,8 @@ func (r *Run) alignClocks(reports []report) []timeline.Clock {
 	for rank, rep := range reports {
 		clocks[rank] = rep.Timeline.Clock
 		if clocks[rank].Align(iteration); !clocks[rank].Aligned {
-			r.station.Log.Warn("timeline: the clock of " + r.station.Net.Place(rank) + " is not aligned with rank 0's, so no arrows lead to it: " + clocks[rank].Why)
+			r.station.Log.Warn("timeline: the clock of " + r.station.Net.Place(rank) +
+				" is not aligned with rank 0's, so no arrows lead to it: " + clocks[rank].Why)
 		}
 		leftOut += rep.Timeline.LeftOut
 	}

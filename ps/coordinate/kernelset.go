@@ -61,8 +61,10 @@ func kernelWarnings(units []UnitReport) []string {
 		for _, s := range sets {
 			parts = append(parts, fmt.Sprintf("%s (%s)", s.text, ranksText(s.ranks)))
 		}
-		warnings = append(warnings, fmt.Sprintf("ranks compute with different kernels: %s; the last bits of results depend on the rank that computes them; "+
-			"for the same bits everywhere have the same library on all hosts, and export FLUENTPS_KERNELS_ISA=avx2, say, to all ranks", strings.Join(parts, ", ")))
+		warnings = append(warnings, fmt.Sprintf("ranks compute with different kernels: %s; the last bits of results "+
+			"depend on the rank that computes them; "+
+			"for the same bits everywhere have the same library on all hosts, and export FLUENTPS_KERNELS_ISA=avx2, say, to "+
+			"all ranks", strings.Join(parts, ", ")))
 	}
 	for _, w := range weak {
 		warnings = append(warnings, fmt.Sprintf("%s: %s", ranksText(w.ranks), w.text))
@@ -121,6 +123,7 @@ func otherKernels(before, now []string) string {
 	if slices.Equal(before, now) {
 		return ""
 	}
-	return fmt.Sprintf("the checkpoint was computed with %s, this run computes with %s: it resumes from the same parameters, but its results will differ in the last bits from those of an uninterrupted run",
+	return fmt.Sprintf("the checkpoint was computed with %s, this run computes with %s: it resumes from the same "+
+		"parameters, but its results will differ in the last bits from those of an uninterrupted run",
 		strings.Join(foreign.Texts(before), " and "), strings.Join(now, " and "))
 }

@@ -121,7 +121,8 @@ type mark struct {
 // NewLead makes the lead of rank 0.
 func NewLead(r *Run) *Lead {
 	rows := r.station.Set.Train.Rows()
-	l := &Lead{r: r, station: r.station, budget: layout.BudgetOf(r.station.Config, rows, r.station.Roles), counts: counts{epoch: metrics.EpochLoss{Rows: int64(rows)}},
+	l := &Lead{r: r, station: r.station, budget: layout.BudgetOf(r.station.Config, rows, r.station.Roles),
+		counts:  counts{epoch: metrics.EpochLoss{Rows: int64(rows)}},
 		evals:   evaluations{classes: !workload.TakesRatings(r.station.Config.Model.Name), marks: map[int64]mark{}, keptBy: map[int64]int{}},
 		delayed: map[int32]int64{}, window: newWindow(0, len(r.station.Config.Sync))}
 	for m := range r.station.Roles.Servers {
@@ -293,7 +294,8 @@ func (l *Lead) fraction(now time.Duration) float64 {
 // Status is what rank 0 knows of the run.
 func (l *Lead) Status() *status.Lead {
 	now := l.station.Now()
-	of := &status.Lead{Iteration: l.iteration(), Samples: l.counts.samples, Epoch: float64(l.counts.samples) / float64(l.station.Set.Train.Rows()), Done: -1, ETAS: -1}
+	of := &status.Lead{Iteration: l.iteration(), Samples: l.counts.samples,
+		Epoch: float64(l.counts.samples) / float64(l.station.Set.Train.Rows()), Done: -1, ETAS: -1}
 	if f := l.fraction(now); !math.IsNaN(f) {
 		of.Done = min(1, f)
 		if eta, ok := metrics.ETA(now, f); ok {

@@ -33,7 +33,8 @@ type RankInfo struct {
 func (r *Run) rankMap() []RankInfo {
 	all := make([]RankInfo, len(r.station.Hosts))
 	for i := range all {
-		all[i] = RankInfo{Rank: i, Role: r.station.Roles.Name(i), Host: r.station.Hosts[i], PID: r.PIDs[i], Device: r.Units[i].Name, KernelSet: r.Units[i].KernelSet, CUDAAware: r.Units[i].CUDAAware}
+		all[i] = RankInfo{Rank: i, Role: r.station.Roles.Name(i), Host: r.station.Hosts[i], PID: r.PIDs[i],
+			Device: r.Units[i].Name, KernelSet: r.Units[i].KernelSet, CUDAAware: r.Units[i].CUDAAware}
 	}
 	return all
 }
@@ -45,10 +46,12 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 			return err
 		}
 	}
-	if err := f.Write("plan.txt", []byte(layout.Text(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts, r.station.Set, r.station.Link))); err != nil {
+	if err := f.Write("plan.txt",
+		[]byte(layout.Text(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts, r.station.Set, r.station.Link))); err != nil {
 		return err
 	}
-	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.station.Set.SHA256(), "mode": r.o.Mode, "start": r.Token, "build": r.o.Build, "config_sha256": r.o.Hash}
+	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.station.Set.SHA256(), "mode": r.o.Mode,
+		"start": r.Token, "build": r.o.Build, "config_sha256": r.o.Hash}
 	maps.Copy(info, r.o.Lead.RunInfo)
 	text, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {
@@ -73,17 +76,21 @@ func (l *Lead) Open() error {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", metrics.Count(len(r.station.Roles.Servers), "server"), metrics.Count(len(r.station.Roles.Workers), "worker"), metrics.Count(len(r.station.Plan.Shards), "shard"), metrics.Count(r.station.Plan.Arena, "parameter"))
+	fmt.Fprintf(&b, "Plan: %s, %s, %s, %s", metrics.Count(len(r.station.Roles.Servers), "server"),
+		metrics.Count(len(r.station.Roles.Workers), "worker"), metrics.Count(len(r.station.Plan.Shards), "shard"),
+		metrics.Count(r.station.Plan.Arena, "parameter"))
 	if r.station.Config.Baseline != configs.BaselineNone {
 		fmt.Fprintf(&b, "; baseline %s", metrics.BaselineText(r.station.Config.Baseline, r.station.Config.BaselineKeys, r.algorithm()))
 	}
-	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.station.Config.Data.Set, r.station.Set.Train.Rows(), r.station.Set.Test.Rows())
+	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.station.Config.Data.Set, r.station.Set.Train.Rows(),
+		r.station.Set.Test.Rows())
 	if r.From != nil {
 		if other := otherKernels(setsOf(r.From.Manifest), kernelSets(r.Units)); other != "" {
 			fmt.Fprintf(&b, "WARNING: %s\n", other)
 		}
 	}
-	for _, w := range slices.Concat(layout.Warnings(r.station.Config, r.station.Plan, r.station.Roles), layout.ReplicaWarnings(r.station.Config, r.station.Hosts), unitWarnings(r.Units, r.station.Hosts)) {
+	for _, w := range slices.Concat(layout.Warnings(r.station.Config, r.station.Plan, r.station.Roles),
+		layout.ReplicaWarnings(r.station.Config, r.station.Hosts), unitWarnings(r.Units, r.station.Hosts)) {
 		fmt.Fprintf(&b, "WARNING: %s\n", w)
 	}
 	if r.Folder != nil {
@@ -121,8 +128,10 @@ func (r *Run) writeEnd(s *metrics.Summary) error {
 		return err
 	}
 	if kept := r.Lead.out.kept; kept != nil && r.Lead.counts.version == r.From.State.Version && s.Finished == metrics.FinishedOK {
-		r.Lead.print("\n" + kept.text + "\nNothing was left to train, so the summary above is still that of the run: to continue, raise train.stop\n")
-		return r.Folder.Write(metrics.SummaryName, metrics.WithStart(kept.json, r.Token)) // a supervisor knows by it that this start has ended by itself
+		r.Lead.print("\n" + kept.text + "\nNothing was left to train, so the summary above is still that of the run: to " +
+			"continue, raise train.stop\n")
+		// a supervisor knows by it that this start has ended by itself
+		return r.Folder.Write(metrics.SummaryName, metrics.WithStart(kept.json, r.Token))
 	}
 	r.Lead.print("\n" + text.String())
 	if r.Folder == nil {
@@ -140,8 +149,8 @@ func (r *Run) writeEnd(s *metrics.Summary) error {
 	return errors.Join(writeErr, f.Write(metrics.SummaryName, data))
 }
 
-// RemoveSummary removes the summary of the previous part of a run that is resumed, and what the simulator told of it: the run is not finished any more. The summary
-// of a run that has finished stays if nothing is left to train.
+// RemoveSummary removes the summary of the previous part of a run that is resumed, and what the simulator told of it:
+// the run is not finished any more. The summary of a run that has finished stays if nothing is left to train.
 func (r *Run) RemoveSummary() error {
 	if r.station.Me != 0 || r.From == nil && !r.Search.Again {
 		return nil

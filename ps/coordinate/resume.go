@@ -90,7 +90,8 @@ func (r *Run) keptIterations() (rows []byte, err error) {
 		return nil, nil
 	}
 	starts := r.From.Manifest.Starts
-	if m, computing := r.From.Manifest, r.station.Roles.Computing(); m.Computing == len(computing) && m.Computing > m.Workers { // as many on each host
+	// as many on each host
+	if m, computing := r.From.Manifest, r.station.Roles.Computing(); m.Computing == len(computing) && m.Computing > m.Workers {
 		starts = make([]int64, len(computing))
 		for i, rank := range computing {
 			starts[i] = r.From.Starts[r.station.Roles.Leader(rank)]
@@ -98,7 +99,8 @@ func (r *Run) keptIterations() (rows []byte, err error) {
 	}
 	rows, r.From.Unrecorded, err = r.Folder.KeptIterations(starts)
 	if n := r.From.Unrecorded; n > 0 {
-		r.station.Log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all workers: a part of a run that was killed leaves none, and a long one only its first ones", n, r.From.Manifest.Iteration))
+		r.station.Log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all "+
+			"workers: a part of a run that was killed leaves none, and a long one only its first ones", n, r.From.Manifest.Iteration))
 	}
 	return rows, err
 }

@@ -23,9 +23,12 @@ func TestReasonForNoCheckpoint(t *testing.T) {
 		want string
 	}{
 		{Lead{r: &Run{}, checkpoints: checkpoints{final: "checkpoints/000000000001"}, counts: counts{version: 11}}, ""},
-		{Lead{r: &Run{station: &station.Station{Config: c}, Folder: &metrics.RunFolder{}, Search: &resume.Search{}, From: from}, station: &station.Station{Config: c}, counts: counts{version: 10}}, ""},
-		{Lead{r: &Run{station: &station.Station{Config: c}, Folder: &metrics.RunFolder{}, Search: &resume.Search{}, From: from}, station: &station.Station{Config: c}, counts: counts{version: 11}}, "it could not be written"},
-		{Lead{r: &Run{station: &station.Station{Config: c}, Folder: &metrics.RunFolder{}, Search: &resume.Search{}}, station: &station.Station{Config: c}, counts: counts{version: 10}, end: end{diverged: true}}, "the parameters have diverged"},
+		{Lead{r: &Run{station: &station.Station{Config: c}, Folder: &metrics.RunFolder{}, Search: &resume.Search{},
+			From: from}, station: &station.Station{Config: c}, counts: counts{version: 10}}, ""},
+		{Lead{r: &Run{station: &station.Station{Config: c}, Folder: &metrics.RunFolder{}, Search: &resume.Search{},
+			From: from}, station: &station.Station{Config: c}, counts: counts{version: 11}}, "it could not be written"},
+		{Lead{r: &Run{station: &station.Station{Config: c}, Folder: &metrics.RunFolder{}, Search: &resume.Search{}},
+			station: &station.Station{Config: c}, counts: counts{version: 10}, end: end{diverged: true}}, "the parameters have diverged"},
 	} {
 		if got := l.noCheckpointReason(); got != l.want {
 			t.Errorf("version %d: %q, want %q", l.counts.version, got, l.want)
@@ -54,9 +57,11 @@ func TestCPUTimeOfProcesses(t *testing.T) {
 	}
 }
 
-// The peak is that of one process; a rank that does not know its own leaves all unknown. This process knows its own: at least what it has touched.
+// The peak is that of one process; a rank that does not know its own leaves all unknown. This process knows its own:
+// at least what it has touched.
 func TestMemoryOfProcesses(t *testing.T) {
-	r := &Run{station: &station.Station{Hosts: []string{"a", "a", "b", "a"}, Roles: shard.Roles{Servers: []int{0}, Workers: []int{1, 2, 3}}}, PIDs: []int{7, 7, 7, 8}}
+	r := &Run{station: &station.Station{Hosts: []string{"a", "a", "b", "a"},
+		Roles: shard.Roles{Servers: []int{0}, Workers: []int{1, 2, 3}}}, PIDs: []int{7, 7, 7, 8}}
 	reports := []report{{Peak: 4}, {Peak: 4}, {Peak: 9}, {Peak: 9}}
 	want := &metrics.Memory{PeakBytesMax: 9, Rank: 2, Role: "w1", Host: "b", Processes: 3, PeakBytes: []int64{4, 4, 9, 9}}
 	if got := r.memory(reports); !reflect.DeepEqual(got, want) {
@@ -99,7 +104,8 @@ func TestWarningAboutDifferentKernels(t *testing.T) {
 	}{
 		{"all the same", on(a, a, a), ""},
 		{"GPUs beside processors, which have another warning", on(a, "cuda, X, gemm own"), ""},
-		{"two kinds of hosts", on(a, a, b, a, b), "ranks compute with different kernels: " + a + " (ranks 0-1, 3), " + b + " (ranks 2, 4); the last bits of results depend on the rank that computes them; " +
+		{"two kinds of hosts", on(a, a, b, a, b), "ranks compute with different kernels: " + a + " (ranks 0-1, 3), " + b +
+			" (ranks 2, 4); the last bits of results depend on the rank that computes them; " +
 			"for the same bits everywhere have the same library on all hosts, and export FLUENTPS_KERNELS_ISA=avx2, say, to all ranks"},
 		{"below the hardware", weak, "ranks 0-1, 3: too slow"},
 		{"one of them", weak[2:], "rank 1: too slow"},
@@ -121,7 +127,8 @@ func TestSetsOfACheckpoint(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.units, got, c.want)
 		}
 	}
-	if got := otherKernels(setsOf(&checkpoint.Manifest{}), []string{"a"}); !strings.HasPrefix(got, "the checkpoint was computed with kernels that an earlier version did not tell, this run computes with a:") {
+	if got := otherKernels(setsOf(&checkpoint.Manifest{}), []string{"a"}); !strings.HasPrefix(got,
+		"the checkpoint was computed with kernels that an earlier version did not tell, this run computes with a:") {
 		t.Errorf("a checkpoint without sets: %q", got)
 	}
 }
@@ -134,8 +141,11 @@ func TestUnitWarnings(t *testing.T) {
 	}{
 		{[]UnitReport{{}, {Name: "cpu", ID: ""}, {Name: "cpu", ID: ""}, {Name: "cpu", ID: ""}}, ""},
 		{[]UnitReport{{}, {Name: "gpu", ID: "1"}, {Name: "gpu", ID: "2"}, {Name: "gpu", ID: "1"}}, ""},
-		{[]UnitReport{{}, {Name: "gpu", ID: "1"}, {Name: "cpu", ID: ""}, {Name: "gpu", ID: "1"}}, "2 ranks compute on GPUs and 1 rank computes on CPUs: results differ in the last bits, and speeds by far"},
-		{[]UnitReport{{Name: "gpu", ID: "1"}, {Name: "gpu", ID: "2"}, {Name: "gpu", ID: "1"}, {Name: "gpu", ID: "1"}}, "host a: 3 ranks compute on 2 GPUs: they take turns, so their computing times depend on each other; start as many workers as GPUs, or MPS"},
+		{[]UnitReport{{}, {Name: "gpu", ID: "1"}, {Name: "cpu", ID: ""}, {Name: "gpu", ID: "1"}},
+			"2 ranks compute on GPUs and 1 rank computes on CPUs: results differ in the last bits, and speeds by far"},
+		{[]UnitReport{{Name: "gpu", ID: "1"}, {Name: "gpu", ID: "2"}, {Name: "gpu", ID: "1"}, {Name: "gpu", ID: "1"}},
+			"host a: 3 ranks compute on 2 GPUs: they take turns, so their computing times depend on each other; start as " +
+				"many workers as GPUs, or MPS"},
 	} {
 		if got := strings.Join(unitWarnings(c.units, hosts), "\n"); got != c.want {
 			t.Errorf("%v: %q, want %q", c.units, got, c.want)
@@ -146,7 +156,8 @@ func TestUnitWarnings(t *testing.T) {
 func TestWarningAboutOtherKernelsOfACheckpoint(t *testing.T) {
 	for _, c := range []struct{ before, now, want string }{
 		{"a", "a", ""},
-		{"a", "b", "computed with a, this run computes with b: it resumes from the same parameters, but its results will differ in the last bits"},
+		{"a", "b", "computed with a, this run computes with b: it resumes from the same parameters, but its results will " +
+			"differ in the last bits"},
 		{"a+b", "a", "computed with a and b, this run computes with a"},
 	} {
 		split := func(s string) []string { return strings.FieldsFunc(s, func(r rune) bool { return r == '+' }) }

@@ -58,7 +58,8 @@ func (r *Run) writeFiles() savedFiles {
 // parameters are useless, or they are those of the checkpoint that the run resumed from.
 func (l *Lead) skipFinalSave() bool {
 	r := l.r
-	return r.Folder == nil || r.station.Config.Checkpoint.Keep == 0 || r.Reduce != nil || l.end.diverged || r.SkipCheckpoint.Load() || r.From != nil && l.counts.version == r.From.State.Version && r.Search.Adopted == ""
+	return r.Folder == nil || r.station.Config.Checkpoint.Keep == 0 || r.Reduce != nil || l.end.diverged ||
+		r.SkipCheckpoint.Load() || r.From != nil && l.counts.version == r.From.State.Version && r.Search.Adopted == ""
 }
 
 // saveLast writes the final checkpoint, all ranks together. writeErr is set on rank 0 only, and does not end the other
@@ -110,9 +111,12 @@ func (r *Run) saveLast() (writeErr, err error) {
 
 // manifest is the manifest of a checkpoint of this run at this moment, without files.
 func (r *Run) manifest() *checkpoint.Manifest {
-	return &checkpoint.Manifest{Written: time.Now().UTC(), Start: r.Token, Build: r.o.Build, Iteration: r.Lead.iteration(), Samples: r.Lead.counts.samples,
-		Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers), Computing: r.station.Roles.Computes(), Starts: make([]int64, len(r.station.Roles.Workers)),
-		Data: r.station.Set.SHA256(), KernelSets: r.kernelHistory(), Digest: configs.Hash(r.station.Config), Config: configs.Values(r.station.Config)}
+	return &checkpoint.Manifest{Written: time.Now().UTC(), Start: r.Token, Build: r.o.Build,
+		Iteration: r.Lead.iteration(), Samples: r.Lead.counts.samples,
+		Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers), Computing: r.station.Roles.Computes(),
+		Starts: make([]int64, len(r.station.Roles.Workers)),
+		Data:   r.station.Set.SHA256(), KernelSets: r.kernelHistory(), Digest: configs.Hash(r.station.Config),
+		Config: configs.Values(r.station.Config)}
 }
 
 // list notes the files of a checkpoint in its manifest, and where in them each parameter lies, and what the optimizer keeps of it.
@@ -193,7 +197,8 @@ func (l *Lead) save() resume.LeadState {
 	if c := l.deals.coordinator; c != nil {
 		dealt = c.Save()
 	}
-	return resume.LeadState{Work: dealt, Arena: resume.ArenaOf(r.station.Plan), Accepted: l.counts.accepted, Version: l.counts.version, LeadMax: l.counts.leadMax, Trained: end - r.station.Began + r.station.Before,
+	return resume.LeadState{Work: dealt, Arena: resume.ArenaOf(r.station.Plan), Accepted: l.counts.accepted,
+		Version: l.counts.version, LeadMax: l.counts.leadMax, Trained: end - r.station.Began + r.station.Before,
 		Loss: l.counts.epoch, Evals: l.evals.results, Target: l.evals.targetReachedS, Changes: l.changes, Sinks: r.sinkSizes()}
 }
 

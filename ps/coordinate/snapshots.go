@@ -34,7 +34,8 @@ type snapshots struct {
 // newSnapshots makes the driver for a run whose last checkpoint was at a time of training and a version.
 func newSnapshots(l *Lead, at time.Duration, version int64) *snapshots {
 	r, k := l.r, &l.station.Config.Checkpoint
-	c := snapshot.Config{Every: k.Every, EveryUpdates: k.EveryUpdates, Files: l.evals.owners + len(r.station.Roles.Workers), Pauses: r.pauses(), Judges: l.judges(),
+	c := snapshot.Config{Every: k.Every, EveryUpdates: k.EveryUpdates, Files: l.evals.owners +
+		len(r.station.Roles.Workers), Pauses: r.pauses(), Judges: l.judges(),
 		Place: func(rank int32) string { return r.station.Net.Place(int(rank)) }}
 	if q := r.Replicas; q != nil {
 		c.Copies = q.Copies()
@@ -109,7 +110,8 @@ func (s *snapshots) obey(e *snapshot.Effect) {
 		if e.Problem != "" {
 			r.station.Log.Warn("checkpoint " + e.Folder + " was written, but earlier ones were not removed: " + e.Problem)
 		}
-		r.station.Log.Info("checkpoint", "folder", e.Folder, "iteration", s.manifest.Iteration, "paused_s", s.paused.Seconds(), "bytes", s.bytes, "written_s", s.writeTimeMax.Seconds())
+		r.station.Log.Info("checkpoint", "folder", e.Folder, "iteration", s.manifest.Iteration, "paused_s",
+			s.paused.Seconds(), "bytes", s.bytes, "written_s", s.writeTimeMax.Seconds())
 	case snapshot.Lost:
 		r.noCheckpoint(e.Problem + l.newestText())
 	case snapshot.Judge:

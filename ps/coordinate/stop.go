@@ -170,8 +170,10 @@ func (l *Lead) atStandstill() bool {
 	if s.Standstills < StandstillMax {
 		return false
 	}
-	r.station.Log.Warn(fmt.Sprintf("%s in a row resumed from %s and made no progress; setup took %s of the %s of this run: give it more time, by --max-time or the time limit of the job; exit code 1 in place of 75",
-		metrics.Count(s.Standstills, "run"), r.From.Dir, r.SetupEnd.Sub(r.o.Lead.Start).Round(time.Millisecond), time.Since(r.o.Lead.Start).Round(time.Millisecond)))
+	r.station.Log.Warn(fmt.Sprintf("%s in a row resumed from %s and made no progress; setup took %s of the %s of this "+
+		"run: give it more time, by --max-time or the time limit of the job; exit code 1 in place of 75",
+		metrics.Count(s.Standstills, "run"), r.From.Dir, r.SetupEnd.Sub(r.o.Lead.Start).Round(time.Millisecond),
+		time.Since(r.o.Lead.Start).Round(time.Millisecond)))
 	return true
 }
 

@@ -49,7 +49,8 @@ func unitWarnings(units []UnitReport, hosts []string) []string {
 	}
 	for _, h := range order {
 		if n := len(ids[h]); ranks[h] > n {
-			warnings = append(warnings, fmt.Sprintf("host %s: %s on %s: they take turns, so their computing times depend on each other; start as many workers as GPUs, or MPS",
+			warnings = append(warnings, fmt.Sprintf("host %s: %s on %s: they take turns, so their computing times depend on "+
+				"each other; start as many workers as GPUs, or MPS",
 				h, verbed(ranks[h], "computes", "compute"), metrics.Count(n, "GPU")))
 		}
 	}

@@ -65,7 +65,8 @@ func checkContributors(t *rapid.T, c *cluster, rules []rule, deaths bool) {
 		for iter, set := range want {
 			for _, w := range strings.Fields(set) {
 				if !died[w] && !slices.Contains(strings.Fields(got[iter]), w) {
-					t.Fatalf("iteration %d: shard %d took %q, without %s, which has not died and is in the set of shard %d, %q", iter, id, got[iter], w, lead, set)
+					t.Fatalf("iteration %d: shard %d took %q, without %s, which has not died and is in the set of shard %d, %q",
+						iter, id, got[iter], w, lead, set)
 				}
 			}
 		}
@@ -75,7 +76,8 @@ func checkContributors(t *rapid.T, c *cluster, rules []rule, deaths bool) {
 // stepCluster is a run under drop with contributors: step, beside another rule, over several servers.
 func stepCluster(t *rapid.T, workers, required int) (*cluster, []rule) {
 	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 7}, {Name: "b", Layer: 1, N: 9}, {Name: "c", Layer: 2, N: 3}},
-		shard.Options{Slice: rapid.SampledFrom([]string{"even", "layer"}).Draw(t, "slice"), MaxBytes: 8, Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"b", "*"}})
+		shard.Options{Slice: rapid.SampledFrom([]string{"even", "layer"}).Draw(t, "slice"), MaxBytes: 8,
+			Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"b", "*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,8 @@ func TestClosingsOfManyWorkers(t *testing.T) {
 		}
 		const workers = 1000
 		r := rule{name: "drop", params: &scheme.DropParams{Contributors: "step"}}
-		lead := NewServer(ServerConfig{Me: 0, Plan: plan, Workers: workers, Schemes: map[int32]ShardScheme{0: mustScheme(r, []int32{0}, 0, workers)}})
+		lead := NewServer(ServerConfig{Me: 0, Plan: plan, Workers: workers,
+			Schemes: map[int32]ShardScheme{0: mustScheme(r, []int32{0}, 0, workers)}})
 		ss := mustScheme(r, []int32{1}, 1, workers, true)
 		s := &spy{Scheme: ss.Scheme}
 		ss.Scheme = s
@@ -187,7 +190,8 @@ func newDuo(t *testing.T, workers int, r rule) duo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return duo{newLoneOf(t, plan, 0, workers, mustScheme(r, []int32{0}, 0, workers)), newLoneOf(t, plan, 1, workers, mustScheme(r, []int32{1}, 1, workers, true))}
+	return duo{newLoneOf(t, plan, 0, workers, mustScheme(r, []int32{0}, 0, workers)),
+		newLoneOf(t, plan, 1, workers, mustScheme(r, []int32{1}, 1, workers, true))}
 }
 
 // tell delivers the messages of the leading server to the other.

@@ -30,8 +30,9 @@ import (
 type Ahead struct {
 	// Owners are, per worker, the workers whose iterations it pushes; itself is the first. nil: itself alone.
 	Owners [][]int32
-	// Apart says that a worker pushes each of its own iterations in two parts, in order, and that the scheme hears of each: they are not added up,
-	// because the first counts also if the second never comes. The second ends the iteration. Owners is nil.
+	// Apart says that a worker pushes each of its own iterations in two parts, in order, and that the scheme hears of
+	// each: they are not added up, because the first counts also if the second never comes. The second ends the
+	// iteration. Owners is nil.
 	Apart bool
 }
 
@@ -188,11 +189,12 @@ func (w *Worker) isTooLate(s int32) bool {
 }
 
 // align asks again the shards that have let the worker into an earlier iteration than another shard has. That happens
-// if the worker, or a reply to it, is so slow that others close an iteration meanwhile. The worker then waits until all of its parameters belong
-// to one iteration, so that all copies of a batch have the same gradient. The shards behind need nothing of this worker to get there: what
-// others pushed to the first shard they push to all. Only pushes of a worker that was lost may be missing at some. So
-// when a server knows of a loss, it answers such a pull at once, and the parameters may belong to different iterations, as those of a worker
-// that skips iterations under other schemes do.
+// if the worker, or a reply to it, is so slow that others close an iteration meanwhile. The worker then waits until
+// all of its parameters belong to one iteration, so that all copies of a batch have the same gradient. The shards
+// behind need nothing of this worker to get there: what others pushed to the first shard they push to all. Only
+// pushes of a worker that was lost may be missing at some. So when a server knows of a loss, it answers such a pull
+// at once, and the parameters may belong to different iterations, as those of a worker that skips iterations under
+// other schemes do.
 func (w *Worker) align(out []Effect) []Effect {
 	if !w.pullsAhead() || w.replies.open > 0 || w.replies.stop {
 		return out
@@ -244,8 +246,8 @@ func (w *Worker) answered(out []Effect) []Effect {
 	return w.tellWork(WorkEvent{Kind: Answered, Task: w.work.own}, out)
 }
 
-// ownClock is the clock from which an owner continues that comes back. Under pulling ahead it is what the shard has of it: another worker may
-// push the rest.
+// ownClock is the clock from which an owner continues that comes back. Under pulling ahead it is what the shard has
+// of it: another worker may push the rest.
 func (s *Server) ownClock(clock int64) int64 {
 	if s.ahead != nil {
 		return 0

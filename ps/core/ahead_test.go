@@ -56,7 +56,8 @@ func (p *copier) Step(ev WorkEvent, out []Order) []Order {
 	case Starting:
 		p.plan(ev.Task.Iter)
 		out = p.next(out)
-		for p.d.early && len(p.todo) > 0 && !slices.ContainsFunc(p.todo, func(t Task) bool { return t.Owner == p.me }) { // its own again is for later
+		// its own again is for later
+		for p.d.early && len(p.todo) > 0 && !slices.ContainsFunc(p.todo, func(t Task) bool { return t.Owner == p.me }) {
 			out = p.next(out)
 		}
 	case Computed:
@@ -89,7 +90,8 @@ func genAhead(t *rapid.T) *aheadRun {
 	load := rapid.IntRange(1, workers).Draw(t, "load")
 	quorum := rapid.IntRange(1, workers).Draw(t, "quorum")
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
-	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 3}, {Name: "b", Layer: 1, N: 3}, {Name: "c", Layer: 2, N: 2}}, shard.Options{Slice: "layer", MaxBytes: 8, Servers: 2, Rules: []string{"*"}})
+	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 3}, {Name: "b", Layer: 1, N: 3},
+		{Name: "c", Layer: 2, N: 2}}, shard.Options{Slice: "layer", MaxBytes: 8, Servers: 2, Rules: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +154,9 @@ func (a *aheadRun) check(t *rapid.T) {
 	}
 }
 
-// Workers compute each other's batches, in any order of events. An iteration takes the first copy of each owner's, whole, and as many owners as
-// required. Workers are told when an iteration is closed, and cancel what they do. Nobody waits for ever.
+// Workers compute each other's batches, in any order of events. An iteration takes the first copy of each owner's,
+// whole, and as many owners as required. Workers are told when an iteration is closed, and cancel what they do.
+// Nobody waits for ever.
 func TestTheFirstCopiesCloseAnIteration(t *testing.T) {
 	var all aheadRun
 	helped, cancelled, kept := 0, 0, 0
@@ -180,7 +183,8 @@ func TestTheFirstCopiesCloseAnIteration(t *testing.T) {
 		helped, cancelled, kept = helped+a.d.helped, cancelled+a.d.cancelled, kept+a.d.kept
 	})
 	if min(all.surplus, all.late, int64(all.unpushed), int64(helped), int64(cancelled), int64(kept)) == 0 {
-		t.Errorf("%d copies were surplus and %d late, %d were cut short, %d batches of others computed, %d cancelled, %d kept", all.surplus, all.late, all.unpushed, helped, cancelled, kept)
+		t.Errorf("%d copies were surplus and %d late, %d were cut short, %d batches of others computed, %d cancelled, %d "+
+			"kept", all.surplus, all.late, all.unpushed, helped, cancelled, kept)
 	}
 }
 
@@ -188,7 +192,8 @@ func TestTheFirstCopiesCloseAnIteration(t *testing.T) {
 func (a *aheadRun) readsOneIteration(w *Worker, iter int64) error {
 	for _, p := range a.plan.Pieces {
 		versions := strings.Split(strings.TrimSuffix(a.arena[[2]int32{w.me, p.ID}], " |"), "|")
-		if last := strings.Fields(versions[len(versions)-1]); iter > 0 && (len(last) == 0 || !strings.HasSuffix(last[0], fmt.Sprintf(".%d", iter-1))) {
+		if last := strings.Fields(versions[len(versions)-1]); iter > 0 &&
+			(len(last) == 0 || !strings.HasSuffix(last[0], fmt.Sprintf(".%d", iter-1))) {
 			return fmt.Errorf("w%d computes iteration %d, and piece %d is that of%s", w.me, iter, p.ID, versions[len(versions)-1])
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // alarms, does not hear of it; it hears of those that it has asked for itself.
 func TestAlarmsOfAnEarlierSchemeAreForNobody(t *testing.T) {
 	for _, next := range []rule{{name: "bsp"}, {name: "quorum", params: &scheme.QuorumParams{Required: 1, MAD: 3, GraceMax: 1}}} {
-		plan, err := shard.Cut([]shard.Param{{Name: "l0.w", N: 4}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
+		plan, err := shard.Cut([]shard.Param{{Name: "l0.w", N: 4}},
+			shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +38,8 @@ func TestAlarmsOfAnEarlierSchemeAreForNobody(t *testing.T) {
 		}
 		version := int64(0)
 		push := func(w int32, i int64, at time.Duration) {
-			step(Input{Kind: Arrived, At: at, Msg: wire.Header{Kind: wire.Push, Worker: w, Owner: w, Parts: 1, Iter: i, Samples: 1, Version: version}})
+			step(Input{Kind: Arrived, At: at,
+				Msg: wire.Header{Kind: wire.Push, Worker: w, Owner: w, Parts: 1, Iter: i, Samples: 1, Version: version}})
 			slot := node.shards[0].peers[w].landing.slot
 			step(Input{Kind: PieceLanded, At: at, Worker: w, Slot: slot})
 		}

@@ -57,11 +57,12 @@ func (a *aheadServer) pushPart(w int32, iter int64, part int32) {
 }
 
 func (a *aheadServer) offerPart(w int32, iter int64, part int32) {
-	a.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Worker: w, Owner: w, Part: part, Parts: 2, Iter: iter, Samples: 3 - 2*int64(part)}})
+	a.step(Input{Kind: Arrived,
+		Msg: wire.Header{Kind: wire.Push, Worker: w, Owner: w, Part: part, Parts: 2, Iter: iter, Samples: 3 - 2*int64(part)}})
 }
 
-// A scheme that counts on private parts hears of each as it lands. The part of a slow worker counts, though its sum comes too late; one that is lost is waited for no more;
-// and a header that arrives twice counts once.
+// A scheme that counts on private parts hears of each as it lands. The part of a slow worker counts, though its sum
+// comes too late; one that is lost is waited for no more; and a header that arrives twice counts once.
 func TestTheSchemeHearsOfEachPart(t *testing.T) {
 	a := newApartServer(t)
 	for w := range int32(4) {
@@ -81,8 +82,10 @@ func TestTheSchemeHearsOfEachPart(t *testing.T) {
 	}
 	a.pushPart(3, 0, 0)
 	a.expect("w3@1", "w0@1", "w1@1", "w2@1")
-	if a.sh.versions.version != 1 || a.sh.versions.samples != 16 || a.sh.samplesTaken != 16 || a.sh.versions.accepted != 4 || a.sh.slots.staged != 0 {
-		t.Errorf("version %d of %d samples, %d taken, %d pushes, %d staged; want 1, 16, 16, 4 and 0", a.sh.versions.version, a.sh.versions.samples, a.sh.samplesTaken, a.sh.versions.accepted, a.sh.slots.staged)
+	if a.sh.versions.version != 1 || a.sh.versions.samples != 16 || a.sh.samplesTaken != 16 ||
+		a.sh.versions.accepted != 4 || a.sh.slots.staged != 0 {
+		t.Errorf("version %d of %d samples, %d taken, %d pushes, %d staged; want 1, 16, 16, 4 and 0", a.sh.versions.version,
+			a.sh.versions.samples, a.sh.samplesTaken, a.sh.versions.accepted, a.sh.slots.staged)
 	}
 	a.pushPart(3, 0, 1) // its sum of iteration 0
 	if n := a.sh.stats.DroppedFor[scheme.Late]; n != 1 {
@@ -100,8 +103,10 @@ func TestTheSchemeHearsOfEachPart(t *testing.T) {
 	a.expect()
 	a.tell(wire.Left, 2, 0, 0)
 	a.expect("w0@2", "w1@2", "w3@2")
-	if a.sh.versions.version != 2 || a.sh.versions.samples != 32 || a.sh.stats.Pushes != 12 || a.sh.stats.Skipped != 1 { // worker 1 has not pushed its sum of iteration 0
-		t.Errorf("version %d of %d samples after %d pushes and %d skipped iterations, want 2, 32, 12 and 1", a.sh.versions.version, a.sh.versions.samples, a.sh.stats.Pushes, a.sh.stats.Skipped)
+	// worker 1 has not pushed its sum of iteration 0
+	if a.sh.versions.version != 2 || a.sh.versions.samples != 32 || a.sh.stats.Pushes != 12 || a.sh.stats.Skipped != 1 {
+		t.Errorf("version %d of %d samples after %d pushes and %d skipped iterations, want 2, 32, 12 and 1",
+			a.sh.versions.version, a.sh.versions.samples, a.sh.stats.Pushes, a.sh.stats.Skipped)
 	}
 	if err := a.s.Check(); err != nil {
 		t.Error(err)

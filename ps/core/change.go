@@ -143,7 +143,8 @@ func (s *Server) drainScheme(sh *ownShard, out []Effect) []Effect {
 	}
 	sh.cut.pulls = append(open, sh.cut.pulls...)
 	if n := sh.slots.staged - len(sh.cut.pushes); n != 0 || sh.versions.folded != 0 {
-		panic(fmt.Sprintf("core: shard %d: %d pushes are staged and %d folded after every worker left %v", sh.id, n, sh.versions.folded, sh.scheme))
+		panic(fmt.Sprintf("core: shard %d: %d pushes are staged and %d folded after every worker left %v", sh.id, n,
+			sh.versions.folded, sh.scheme))
 	}
 	return out
 }

@@ -100,7 +100,8 @@ func checkPhases(t *rapid.T, c *cluster, sh *shard.Shard, phases []scheme.Phase,
 		for _, push := range words {
 			k := phaseOf(phases, pushes[push])
 			if k < last {
-				t.Fatalf("shard %d %v: version %q has a push of scheme %d after one of scheme %d in %v", sh.ID, phases, version, k, last, c.versions[sh.ID])
+				t.Fatalf("shard %d %v: version %q has a push of scheme %d after one of scheme %d in %v", sh.ID, phases, version,
+					k, last, c.versions[sh.ID])
 			}
 			last = k
 		}
@@ -260,7 +261,8 @@ func TestAPushPastTheChangeBelongsToTheNextScheme(t *testing.T) {
 
 // softsync has pending pushes when the change comes: they are committed, once, and by softsync.
 func TestAChangeCommitsTheRestOfSoftsync(t *testing.T) {
-	r := rule{name: "softsync", params: &scheme.SoftsyncParams{Q: 3, Staleness: -1, Release: scheme.ReleaseSoft}, until: []int64{2}, then: []rule{{name: "asp"}}}
+	r := rule{name: "softsync", params: &scheme.SoftsyncParams{Q: 3, Staleness: -1, Release: scheme.ReleaseSoft},
+		until: []int64{2}, then: []rule{{name: "asp"}}}
 	n := newLone(t, 2, mustScheme(r, []int32{0}, 0, 2))
 	for i := range int64(3) {
 		n.push(0, i)

@@ -125,7 +125,8 @@ func newCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, ever
 }
 
 // newOrderedCluster is newCluster with a send policy.
-func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64, order string, options send.Options) *cluster {
+func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budget, every int64, order string,
+	options send.Options) *cluster {
 	c := &cluster{
 		plan: plan, done: map[Node]bool{}, iters: make([]int64, workers), computed: make([][]int64, workers),
 		conditions: conditions{pick: func(int) int { return 0 }, deliverTwice: func() bool { return false }},
@@ -166,7 +167,8 @@ func newOrderedCluster(plan *shard.Plan, workers int, rules []rule, budget Budge
 				schemes[id] = mustScheme(rules[plan.Shards[id].Rule], ids, m, workers, LeadShard(plan, id) != id)
 			}
 		}
-		sc := ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget, SnapshotEvery: every, Saves: true, Awaits: awaitsOf(rules), SkipsAhead: skipsAhead(rules)}
+		sc := ServerConfig{Me: int32(m), Plan: plan, Workers: workers, Schemes: schemes, Budget: budget,
+			SnapshotEvery: every, Saves: true, Awaits: awaitsOf(rules), SkipsAhead: skipsAhead(rules)}
 		if c.order.Reply != nil {
 			sc.Send = c.order.Reply(c.options)
 		}
@@ -280,7 +282,8 @@ func (r rule) phases() (all []scheme.Phase) {
 }
 
 func mustScheme(r rule, ids []int32, server, workers int, follows ...bool) ShardScheme {
-	ss, err := NewShardSchemes(r.phases(), scheme.Env{Workers: workers, Shards: ids, Server: server, Follows: slices.Contains(follows, true), Seed: 7}, 0)
+	ss, err := NewShardSchemes(r.phases(),
+		scheme.Env{Workers: workers, Shards: ids, Server: server, Follows: slices.Contains(follows, true), Seed: 7}, 0)
 	if err != nil {
 		panic(err)
 	}
@@ -394,7 +397,8 @@ func (c *cluster) obey(n Node, name string, e Effect) error {
 	}
 	if n == Node(c.scheduler) {
 		c.releases++
-		c.add(pending{line: c.ctl(fmt.Sprintf("ctl scheduler w%d", e.To)), node: c.workers[e.To], name: fmt.Sprintf("w%d", e.To), in: Input{Kind: Arrived, Msg: e.Msg}})
+		c.add(pending{line: c.ctl(fmt.Sprintf("ctl scheduler w%d", e.To)), node: c.workers[e.To],
+			name: fmt.Sprintf("w%d", e.To), in: Input{Kind: Arrived, Msg: e.Msg}})
 		return nil
 	}
 	return c.obeyServer(n.(*Server), name, e)
@@ -448,7 +452,8 @@ func (c *cluster) obeyWorker(w *Worker, name string, e Effect) error {
 			}
 		}
 		line := "compute " + name
-		c.add(pending{line: line, node: w, name: name, when: c.over(w), in: Input{Kind: Forwarded, Msg: wire.Header{Samples: 10, Blocked: c.waited()}}})
+		c.add(pending{line: line, node: w, name: name, when: c.over(w),
+			in: Input{Kind: Forwarded, Msg: wire.Header{Samples: 10, Blocked: c.waited()}}})
 		for _, p := range slices.Backward(c.plan.Pieces) {
 			c.add(pending{line: line, node: w, name: name, when: c.writable(w, p.Layer), in: Input{Kind: PieceReady, Piece: p.ID}})
 		}
@@ -468,7 +473,8 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 		if slices.Contains(c.dead, c.workers[e.To]) {
 			return nil
 		}
-		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: c.workers[e.To], name: fmt.Sprintf("w%d", e.To), in: Input{Kind: Arrived, Msg: e.Msg}})
+		c.add(pending{line: c.ctl(fmt.Sprintf("ctl %sw%d", name, e.To)), node: c.workers[e.To],
+			name: fmt.Sprintf("w%d", e.To), in: Input{Kind: Arrived, Msg: e.Msg}})
 	case WakeAt:
 		c.messages++
 		c.add(pending{line: fmt.Sprintf("alarm #%d", c.messages), node: s, name: name, in: Input{Kind: Alarm, Shard: e.Shard, At: e.At}})
@@ -550,7 +556,8 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 			break
 		}
 		if e.Apart {
-			c.piecewise[[2]int32{e.To, e.Shard}] = &piecewiseReply{to: c.workers[e.To], kind: e.Msg.Kind, content: content, version: key, missing: len(c.plan.Shards[e.Shard].Pieces), held: len(c.plan.Shards[e.Shard].Pieces)}
+			c.piecewise[[2]int32{e.To, e.Shard}] = &piecewiseReply{to: c.workers[e.To], kind: e.Msg.Kind, content: content,
+				version: key, missing: len(c.plan.Shards[e.Shard].Pieces), held: len(c.plan.Shards[e.Shard].Pieces)}
 			break
 		}
 		for _, p := range c.plan.Shards[e.Shard].Pieces {
@@ -574,11 +581,12 @@ func (c *cluster) obeyServer(s *Server, name string, e Effect) error {
 			to = deadNode{}
 		}
 		c.replyPiece(e.Piece, e.To, to, a.kind, a.content)
-		c.add(pending{line: fmt.Sprintf("sent %s w%d p%d", name, e.To, e.Piece), node: s, name: name, in: Input{Kind: ReplyPieceSent, Piece: e.Piece, Worker: e.To}, then: func() {
-			if a.missing--; a.missing == 0 {
-				c.inFlight[key]--
-			}
-		}})
+		c.add(pending{line: fmt.Sprintf("sent %s w%d p%d", name, e.To, e.Piece), node: s, name: name,
+			in: Input{Kind: ReplyPieceSent, Piece: e.Piece, Worker: e.To}, then: func() {
+				if a.missing--; a.missing == 0 {
+					c.inFlight[key]--
+				}
+			}})
 	case Own:
 		return c.near.own(c, s, e)
 	case Snapshot:
@@ -713,7 +721,8 @@ func (c *cluster) String() string {
 func (c *cluster) toDisk(s *Server, name string, id, buf int32) {
 	key := [2]int32{id, buf}
 	c.inFlight[key]++
-	written := pending{line: fmt.Sprintf("disk shard%d", id), node: s, name: name, in: Input{Kind: Written, Shard: id}, then: func() { c.inFlight[key]-- }}
+	written := pending{line: fmt.Sprintf("disk shard%d", id), node: s, name: name, in: Input{Kind: Written, Shard: id},
+		then: func() { c.inFlight[key]-- }}
 	if c.slowDisk {
 		written.when = func() bool { return !slices.ContainsFunc(c.workers, func(w *Worker) bool { return !c.done[w] }) }
 	}

@@ -44,7 +44,8 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []Effect) []Effect 
 	}
 	dst := sh.versions.freeBuf()
 	out = append(out, Effect{Kind: Commit, Shard: sh.id, Src: sh.versions.cur, Dst: dst, Iter: sh.versions.version + 1,
-		Clock: sh.versions.rateClock(s.workers), Scale: d.Scale, Weight: s.weigh(sh, d.Weight, d.Samples, sh.versions.folded), Samples: d.Samples, Before: sh.versions.samples})
+		Clock: sh.versions.rateClock(s.workers), Scale: d.Scale,
+		Weight: s.weigh(sh, d.Weight, d.Samples, sh.versions.folded), Samples: d.Samples, Before: sh.versions.samples})
 	sh.tally.committed()
 	if d.Approximate {
 		sh.stats.Approximate++

@@ -268,7 +268,8 @@ func (w *Worker) checkCopies() error {
 		case w.state == Computing && sh.released == 0 && sh.clock < w.iter-c.Bound && w.iter > w.first:
 			return fmt.Errorf("core: worker %d computes %d on a copy of shard %d of clock %d; the bound is %d", w.me, w.iter, s, sh.clock, c.Bound)
 		case c.Kind == scheme.Published && c.beside && w.iter+1-max(c.head.Iter, w.first) > c.Bound+1:
-			return fmt.Errorf("core: worker %d has pushed %d iterations and keeps the last %d; a version of shard %d contains only %d of them", w.me, w.iter+1, c.Bound+1, s, c.head.Iter)
+			return fmt.Errorf("core: worker %d has pushed %d iterations and keeps the last %d; a version of shard %d "+
+				"contains only %d of them", w.me, w.iter+1, c.Bound+1, s, c.head.Iter)
 		}
 	}
 	return nil

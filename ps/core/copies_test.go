@@ -285,7 +285,9 @@ func TestACacheSavesPulls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newCluster(plan, 1, []rule{{name: "ssp", params: &scheme.SSPParams{Staleness: s, Release: scheme.ReleaseSoft, Cache: true}}}, Budget{Updates: 5 * (s + 2)}, 0)
+		c := newCluster(plan, 1,
+			[]rule{{name: "ssp", params: &scheme.SSPParams{Staleness: s, Release: scheme.ReleaseSoft, Cache: true}}},
+			Budget{Updates: 5 * (s + 2)}, 0)
 		c.reads = c.readsOfCopies
 		if err := c.run(10000); err != nil {
 			t.Fatal(err)
@@ -297,8 +299,10 @@ func TestACacheSavesPulls(t *testing.T) {
 				pulls, of, asks = pulls+1, next, asks || next+s+2 >= iters
 			}
 		}
-		if c.iters[0] != iters || st.Pulls != pulls || c.workers[0].Counts.Cached[0] != iters+1-st.Pulls || st.Pushes != iters || s > 0 && pulls >= iters-s {
-			t.Errorf("s=%d: %d iterations, %+v, %v cached; want %d, %d pulls and the rest cached", s, c.iters[0], st, c.workers[0].Counts.Cached, iters, pulls)
+		if c.iters[0] != iters || st.Pulls != pulls || c.workers[0].Counts.Cached[0] != iters+1-st.Pulls ||
+			st.Pushes != iters || s > 0 && pulls >= iters-s {
+			t.Errorf("s=%d: %d iterations, %+v, %v cached; want %d, %d pulls and the rest cached", s, c.iters[0], st,
+				c.workers[0].Counts.Cached, iters, pulls)
 		}
 	}
 }
@@ -335,11 +339,13 @@ func TestAPublishedVersionIsAdoptedBetweenTwoIterations(t *testing.T) {
 		w.Step(Input{Kind: PieceSent}, nil)
 		return out + "; " + text(w.Step(Input{Kind: TaskDone}, nil))
 	}
-	if got, want := iteration(), "Send to=0 Push w0 shard0 iter=0 seen=0 samples=4; SendPiece to=0 p0; Keep shard0 slot0; AddLocal shard0 += 0.5*0.25*slot-1; Compute iter=1"; got != want {
+	if got, want := iteration(), "Send to=0 Push w0 shard0 iter=0 seen=0 samples=4; SendPiece to=0 p0; Keep shard0 "+
+		"slot0; AddLocal shard0 += 0.5*0.25*slot-1; Compute iter=1"; got != want {
 		t.Errorf("iteration 0:\n%s, want\n%s", got, want)
 	}
 	// Sent when the server had w0's push 0 and not yet that of iteration 1.
-	if got, want := text(w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Publish, Iter: 1, Version: 2, Clock: 1}}, nil)), "ExpectBeside shard0"; got != want {
+	if got, want := text(w.Step(Input{Kind: Arrived,
+		Msg: wire.Header{Kind: wire.Publish, Iter: 1, Version: 2, Clock: 1}}, nil)), "ExpectBeside shard0"; got != want {
 		t.Errorf("header: %s, want %s", got, want)
 	}
 	if got := text(w.Step(Input{Kind: PieceLanded}, nil)); got != "" {
@@ -350,14 +356,16 @@ func TestAPublishedVersionIsAdoptedBetweenTwoIterations(t *testing.T) {
 		t.Errorf("iteration 1:\n%s, want\n%s", got, want)
 	}
 	// Now its copy has clock 1, so iteration 3 has to wait for clock 2.
-	if got, want := iteration(), "Send to=0 Push w0 shard0 iter=2 seen=3 samples=4; SendPiece to=0 p0; Keep shard0 slot0; AddLocal shard0 += 0.5*0.25*slot-1; "; got != want {
+	if got, want := iteration(), "Send to=0 Push w0 shard0 iter=2 seen=3 samples=4; SendPiece to=0 p0; Keep shard0 "+
+		"slot0; AddLocal shard0 += 0.5*0.25*slot-1; "; got != want {
 		t.Errorf("iteration 2:\n%s, want\n%s", got, want)
 	}
 	if m := w.Missing(); !slices.Equal(m, []int32{0}) || w.State() != Waiting {
 		t.Errorf("%v waits for %v, want shard 0", w, m)
 	}
 	w.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Publish, Iter: 2, Version: 5, Clock: 2}}, nil)
-	if got, want := text(w.Step(Input{Kind: PieceLanded}, nil)), "Adopt shard0; AddLocal shard0 += 0.5*0.25*slot0; Send to=0 Taken w0 shard0 version=5; Compute iter=3"; got != want {
+	if got, want := text(w.Step(Input{Kind: PieceLanded}, nil)),
+		"Adopt shard0; AddLocal shard0 += 0.5*0.25*slot0; Send to=0 Taken w0 shard0 version=5; Compute iter=3"; got != want {
 		t.Errorf("at last:\n%s, want\n%s", got, want)
 	}
 	if w.Counts.LeadMax != 1 {

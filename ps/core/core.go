@@ -19,11 +19,11 @@
 // the worker holds its pieces back until the server grants them (grants.go). The worker's send policy then orders the
 // pieces of its pushes, and the server's send policy orders the pieces of its replies (unsent.go). A worker may keep
 // its copy of a shard for several iterations, or subscribe to new versions (copies.go). A policy may say which samples
-// a worker computes, of its own iterations and of others' (work.go); then others may close an iteration that a worker still computes (ahead.go). A shard may be exchanged in some iterations only
-// (due.go), and a worker may take steps of its own between two exchanges (locally.go);
-// all may decide together when (vote.go). Servers talk to each other only where shards agree on contributors (agree.go). Workers leave and come back
-// in member.go; a shard changes its scheme in change.go, or when a
-// straggler shows (straggle.go).
+// a worker computes, of its own iterations and of others' (work.go); then others may close an iteration that a worker
+// still computes (ahead.go). A shard may be exchanged in some iterations only (due.go), and a worker may take steps
+// of its own between two exchanges (locally.go); all may decide together when (vote.go). Servers talk to each other
+// only where shards agree on contributors (agree.go). Workers leave and come back in member.go; a shard changes its
+// scheme in change.go, or when a straggler shows (straggle.go).
 //
 // A worker is Computing until backward is over. It is Pushing until the send policy has released every piece, and
 // Waiting until every shard has replied and every send is complete. Then it is Computing again, or Finished. It pushes

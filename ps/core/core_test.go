@@ -94,8 +94,9 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 		t.Fatal(err)
 	}
 	var rules []rule
-	rotation := &scheme.R2SPParams{SkipAfter: int64(rapid.IntRange(0, 3).Draw(t, "skip_after")), Profile: int64(rapid.IntRange(1, 3).Draw(t, "profile")),
-		Delta: 0.25, DeltaRounds: 2, Smoothing: 0.2} // the same for all rules, as the configuration demands
+	rotation := &scheme.R2SPParams{SkipAfter: int64(rapid.IntRange(0, 3).Draw(t, "skip_after")),
+		Profile: int64(rapid.IntRange(1, 3).Draw(t, "profile")),
+		Delta:   0.25, DeltaRounds: 2, Smoothing: 0.2} // the same for all rules, as the configuration demands
 	strict := rapid.IntRange(0, 4).Draw(t, "strict") == 0
 	for range o.Rules {
 		switch {
@@ -111,7 +112,8 @@ func genCluster(t *rapid.T) (*cluster, []rule) {
 	workers := rapid.IntRange(1, 5).Draw(t, "workers")
 	budget := Budget{Samples: int64(rapid.IntRange(1, 200).Draw(t, "samples")), PerPush: 10}
 	order := rapid.SampledFrom(send.All.Names()).Draw(t, "order")
-	options := send.Options{Spec: send.Spec{Window: int64(rapid.IntRange(0, 40).Draw(t, "window")), Credit: int64(rapid.IntRange(1, 40).Draw(t, "credit"))}}
+	options := send.Options{Spec: send.Spec{Window: int64(rapid.IntRange(0, 40).Draw(t, "window")),
+		Credit: int64(rapid.IntRange(1, 40).Draw(t, "credit"))}}
 	return newOrderedCluster(plan, workers, rules, budget, 25, order, options), rules
 }
 
@@ -124,7 +126,8 @@ func genStrictRule(t *rapid.T) rule {
 	case 6:
 		return genUnhindered(t)
 	case 1:
-		return rule{name: "softsync", params: &scheme.SoftsyncParams{Q: int64(rapid.IntRange(1, 5).Draw(t, "q")), Staleness: -1, Release: scheme.ReleaseSoft}}
+		return rule{name: "softsync",
+			params: &scheme.SoftsyncParams{Q: int64(rapid.IntRange(1, 5).Draw(t, "q")), Staleness: -1, Release: scheme.ReleaseSoft}}
 	default:
 		return genVAP(t, true)
 	}
@@ -165,14 +168,16 @@ func genRule(t *rapid.T) rule {
 	case 3:
 		return rule{name: "pssp", params: &scheme.PSSPParams{Staleness: int64(rapid.IntRange(0, 2).Draw(t, "s")), Mode: scheme.PSSPDynamic,
 			Alpha: 0.7, Centre: scheme.PSSPCentreS, CutOff: true, PauseOnlyFastest: rapid.Bool().Draw(t, "fastest"),
-			Significance: rapid.Bool().Draw(t, "significance"), Recheck: rapid.Bool().Draw(t, "recheck"), Coin: rapid.SampledFrom([]scheme.PSSPCoin{scheme.PSSPCoinServer, scheme.PSSPCoinShard}).Draw(t, "coin"), Release: release}}
+			Significance: rapid.Bool().Draw(t, "significance"), Recheck: rapid.Bool().Draw(t, "recheck"),
+			Coin: rapid.SampledFrom([]scheme.PSSPCoin{scheme.PSSPCoinServer, scheme.PSSPCoinShard}).Draw(t, "coin"), Release: release}}
 	case 4:
 		low := int64(rapid.IntRange(0, 2).Draw(t, "s_min"))
 		return rule{name: "dsps", common: scheme.Common{Fold: fold}, params: &scheme.DSPSParams{
 			SMin: low, SMax: low + int64(rapid.IntRange(0, 3).Draw(t, "range")), Window: 2, Smoothing: 0.5, Release: release}}
 	case 5:
 		return rule{name: "drop", common: scheme.Common{Fold: fold}, params: &scheme.DropParams{
-			Required: int64(rapid.IntRange(0, 4).Draw(t, "required")), Contributors: rapid.SampledFrom([]string{"shard", "step"}).Draw(t, "contributors")}}
+			Required:     int64(rapid.IntRange(0, 4).Draw(t, "required")),
+			Contributors: rapid.SampledFrom([]string{"shard", "step"}).Draw(t, "contributors")}}
 	case 6:
 		return rule{name: "softsync", params: &scheme.SoftsyncParams{
 			Q: int64(rapid.IntRange(1, 5).Draw(t, "q")), Staleness: int64(rapid.IntRange(-1, 2).Draw(t, "s")), Release: release}}
@@ -188,7 +193,8 @@ func genRule(t *rapid.T) rule {
 		return rule{name: "quorum", params: &scheme.QuorumParams{Required: int64(rapid.IntRange(0, 5).Draw(t, "required")), MAD: 3,
 			GraceMax: rapid.SampledFrom([]float64{0, 0.5, 2}).Draw(t, "grace_max")}}
 	default:
-		return rule{name: "ssp", common: scheme.Common{Fold: fold}, params: &scheme.SSPParams{Staleness: int64(rapid.IntRange(0, 4).Draw(t, "s")), Release: release}}
+		return rule{name: "ssp", common: scheme.Common{Fold: fold},
+			params: &scheme.SSPParams{Staleness: int64(rapid.IntRange(0, 4).Draw(t, "s")), Release: release}}
 	}
 }
 
@@ -315,7 +321,8 @@ func TestBSPReadsAreTheSameForAllOrders(t *testing.T) {
 // A fast worker that vap's shard has answered waits at the other shard for a slow worker. vap holds the slow worker's
 // push back until the fast one has pushed. With strict: false nobody hangs in the same orders.
 func TestStrictVAPBesideLazySSPStalls(t *testing.T) {
-	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 1}, {Name: "b", N: 1}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"a", "*"}})
+	plan, err := shard.Cut([]shard.Param{{Name: "a", N: 1}, {Name: "b", N: 1}},
+		shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"a", "*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,7 +468,8 @@ func TestEventsCarryTheNormsOfTheirPush(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"vap": true, "pssp": false, "bsp": false} {
 		e, _ := scheme.All.Lookup(name)
-		ss, err := NewShardSchemes([]scheme.Phase{{Scheme: name, Params: e.Params()}}, scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Seed: 1}, 0)
+		ss, err := NewShardSchemes([]scheme.Phase{{Scheme: name, Params: e.Params()}},
+			scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Seed: 1}, 0)
 		if err != nil || ss.Norms != want {
 			t.Errorf("%s: needs norms: %v, %v; want %v", name, ss.Norms, err, want)
 		}

@@ -10,7 +10,8 @@ import "fluentps/comm/wire"
 //	driver: Measured ───────────────────────────► has the reports of all workers
 //	starts iteration Until  ◄─── Dealt ────────── deals
 //
-// A stop does not wait for a batch. If a run ends while a worker waits, Dealt says, with Stop, that no batch follows: the worker ends, as after a stop.
+// A stop does not wait for a batch. If a run ends while a worker waits, Dealt says, with Stop, that no batch follows:
+// the worker ends, as after a stop.
 
 // batches is what a worker knows of its batches. The zero value: it knows them all.
 type batches struct {
@@ -18,7 +19,8 @@ type batches struct {
 	noMore bool  // no further batch will be dealt
 }
 
-// DealUntil tells the worker the first iteration whose batch it does not know. The driver calls it before the first input; later Dealt tells it.
+// DealUntil tells the worker the first iteration whose batch it does not know. The driver calls it before the first
+// input; later Dealt tells it.
 func (w *Worker) DealUntil(iter int64) { w.batches.until = iter }
 
 // dealt handles the message of batches.

@@ -36,7 +36,8 @@ func TestAWorkerWaitsForItsBatch(t *testing.T) {
 				t.Fatalf("early %t: %d iterations started before the first batch ended: %v", early, n, w)
 			}
 			w.Step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 1}}, nil)
-			for _, in := range []Input{{Kind: PieceReady, Piece: 1}, {Kind: PieceReady}, {Kind: TaskDone}, {Kind: PieceSent, Piece: 1}, {Kind: PieceSent}} {
+			for _, in := range []Input{{Kind: PieceReady, Piece: 1}, {Kind: PieceReady}, {Kind: TaskDone},
+				{Kind: PieceSent, Piece: 1}, {Kind: PieceSent}} {
 				w.Step(in, nil)
 			}
 			if n := started(reply(1)); n != 0 || !w.AwaitsBatch() || w.State() != Waiting {

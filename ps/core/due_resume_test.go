@@ -36,14 +36,17 @@ func genTurns(t *rapid.T) (*cluster, []rule, *shard.Fragments) {
 	for l := range rapid.IntRange(2, 5).Draw(t, "layers") {
 		params = append(params, shard.Param{Name: fmt.Sprintf("l%d.w", l), Layer: l, N: rapid.IntRange(1, 9).Draw(t, "n")})
 	}
-	plan, err := shard.Cut(params, shard.Options{Slice: "layer", MaxBytes: int64(4 * rapid.IntRange(1, 6).Draw(t, "piece")), Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"l0.*", "*"}})
+	plan, err := shard.Cut(params,
+		shard.Options{Slice: "layer", MaxBytes: int64(4 * rapid.IntRange(1, 6).Draw(t, "piece")),
+			Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"l0.*", "*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	draw := func(name string) rule {
 		return rapid.SampledFrom([]rule{{name: "bsp"}, {name: "bsp"}, {name: "asp"}, {name: "consgd"},
 			{name: "ssp", params: &scheme.SSPParams{Staleness: rapid.Int64Range(0, 2).Draw(t, "s"), Release: scheme.ReleaseSoft}},
-			{name: "bsp", until: []int64{rapid.Int64Range(1, 3).Draw(t, "until")}, then: []rule{{name: "ssp", params: &scheme.SSPParams{Staleness: 1, Release: scheme.ReleaseSoft}}}}}).Draw(t, name)
+			{name: "bsp", until: []int64{rapid.Int64Range(1, 3).Draw(t, "until")},
+				then: []rule{{name: "ssp", params: &scheme.SSPParams{Staleness: 1, Release: scheme.ReleaseSoft}}}}}).Draw(t, name)
 	}
 	rules := []rule{draw("first"), draw("second")}
 	budget := Budget{Samples: int64(rapid.IntRange(1, 200).Draw(t, "samples")), PerPush: 10}

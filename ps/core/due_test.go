@@ -264,7 +264,8 @@ func TestAWorkerComesBackInTheTurnOfTheOthers(t *testing.T) {
 			}
 			for s := range int32(n) {
 				if due(s, others) && w.exchangeIter(s) != clock(s, others) || w.isResting(s) == due(s, others) {
-					t.Fatalf("from iteration %d, beside workers at %d: shard %d is at exchange %d, resting: %v", start, others, s, w.exchangeIter(s), w.isResting(s))
+					t.Fatalf("from iteration %d, beside workers at %d: shard %d is at exchange %d, resting: %v", start, others, s,
+						w.exchangeIter(s), w.isResting(s))
 				}
 			}
 		}

@@ -187,7 +187,8 @@ func (w *Worker) checkLayers() error {
 		}
 	}
 	if flying != w.sending.inFlight || silent != w.early.unanswered || !slices.Equal(layers, w.early.layers) {
-		return fmt.Errorf("core: worker %d has %d pieces in flight, by layer %+v, and %d shards have not answered; counted %d, %+v, %d", w.me, flying, layers, silent, w.sending.inFlight, w.early.layers, w.early.unanswered)
+		return fmt.Errorf("core: worker %d has %d pieces in flight, by layer %+v, and %d shards have not answered; "+
+			"counted %d, %+v, %d", w.me, flying, layers, silent, w.sending.inFlight, w.early.layers, w.early.unanswered)
 	}
 	return nil
 }

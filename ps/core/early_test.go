@@ -155,7 +155,8 @@ func (d *earlyDriver) read(c *cluster, w *Worker, layer int, iter int64) error {
 			}
 		}
 		if bound, ok := e.LeadMax(ph[0].Params); ok && !d.skips && len(c.dead) == 0 && iter-w.shards[p.Shard].clock > bound {
-			return fmt.Errorf("w%d reads piece %d in iteration %d at a lead of %d, the bound is %d", w.me, i, iter, iter-w.shards[p.Shard].clock, bound)
+			return fmt.Errorf("w%d reads piece %d in iteration %d at a lead of %d, the bound is %d", w.me, i, iter,
+				iter-w.shards[p.Shard].clock, bound)
 		}
 	}
 	return nil
@@ -169,7 +170,8 @@ func (d *earlyDriver) writeGradients(w *Worker, layer int, iter int64) error {
 		}
 		g := &d.mem[w].grads[i]
 		if g.unsent || g.inFlight {
-			return fmt.Errorf("w%d writes gradient %d of iteration %d over that of %d, which was sent: %v, in flight: %v", w.me, i, iter, g.iter, !g.unsent, g.inFlight)
+			return fmt.Errorf("w%d writes gradient %d of iteration %d over that of %d, which was sent: %v, in flight: %v",
+				w.me, i, iter, g.iter, !g.unsent, g.inFlight)
 		}
 		*g = gradient{iter: iter, unsent: true}
 	}
@@ -342,8 +344,10 @@ func TestForwardStartsWhileAPushIsHeldBack(t *testing.T) {
 	same(step(Input{Kind: PieceSent, Piece: 1}), "SendPiece to=0 p2; Expect shard2; Send to=0 Pull w0 shard2 iter=1")
 	same(reply(2, 1), "")
 	readable("true true true")
-	if w.Iter() != 1 || w.State() != Computing || w.reportedClock != 1 || w.Counts.LeadMax != 2 || w.Counts.WaitedLast[2] != 1 || !w.Writable(2) || w.Writable(1) {
-		t.Errorf("%v, known %d, lead %d, last %v; layers 1, 2 writable %v %v", w, w.reportedClock, w.Counts.LeadMax, w.Counts.WaitedLast, w.Writable(1), w.Writable(2))
+	if w.Iter() != 1 || w.State() != Computing || w.reportedClock != 1 || w.Counts.LeadMax != 2 ||
+		w.Counts.WaitedLast[2] != 1 || !w.Writable(2) || w.Writable(1) {
+		t.Errorf("%v, known %d, lead %d, last %v; layers 1, 2 writable %v %v", w, w.reportedClock, w.Counts.LeadMax,
+			w.Counts.WaitedLast, w.Writable(1), w.Writable(2))
 	}
 	step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 1}})
 	func() {

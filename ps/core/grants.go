@@ -181,7 +181,8 @@ func (w *Worker) checkGates() error {
 		}
 	}
 	if unsent > w.sending.inFlight+w.sending.policy.Held() || len(w.grants.queue) > 0 && unsent == 0 {
-		return fmt.Errorf("core: worker %d: %d pieces of granted pushes are on their way, of which %d are sent and %d held; servers %v wait for them", w.me, unsent, w.sending.inFlight, w.sending.policy.Held(), w.grants.queue)
+		return fmt.Errorf("core: worker %d: %d pieces of granted pushes are on their way, of which %d are sent and %d "+
+			"held; servers %v wait for them", w.me, unsent, w.sending.inFlight, w.sending.policy.Held(), w.grants.queue)
 	}
 	if n != w.grants.ungranted || n > 0 && w.state != Computing && w.state != Pushing {
 		return fmt.Errorf("core: worker %d is %v and holds %d pieces, counted %d", w.me, w.state, n, w.grants.ungranted)

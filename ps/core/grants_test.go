@@ -75,7 +75,8 @@ func TestAWorkerHoldsBackOnlyWhatIsNotGranted(t *testing.T) {
 	}
 	for m := range int32(2) {
 		got := sendsOf(plan, m, out)
-		if strings.Contains(got, fmt.Sprintf("piece/%d", own[m])) || strings.Count(got, "piece/") != 2 || strings.Count(got, fmt.Sprintf("pushready/%d", own[m])) != 1 {
+		if strings.Contains(got, fmt.Sprintf("piece/%d", own[m])) || strings.Count(got, "piece/") != 2 ||
+			strings.Count(got, fmt.Sprintf("pushready/%d", own[m])) != 1 {
 			t.Fatalf("server %d: %s; its shard %d waits for the grant", m, got, own[m])
 		}
 	}
@@ -120,7 +121,8 @@ func TestAServerThatStandsStillHoldsNoOtherPushBack(t *testing.T) {
 	const workers = 3
 	for _, skip := range []int64{0, 3} {
 		for still := range int32(2) {
-			rules := []rule{{name: "asp"}, {name: "r2sp", params: &scheme.R2SPParams{SkipAfter: skip, Profile: 1, Delta: 0.25, DeltaRounds: 2, Smoothing: 0.2}}}
+			rules := []rule{{name: "asp"},
+				{name: "r2sp", params: &scheme.R2SPParams{SkipAfter: skip, Profile: 1, Delta: 0.25, DeltaRounds: 2, Smoothing: 0.2}}}
 			c := newCluster(plan, workers, rules, Budget{Samples: 100}, 0)
 			stands, pushed := true, map[string]bool{} // while it stands: pieces that landed at the other one
 			c.stalled = func(n Node) bool {
@@ -249,7 +251,8 @@ func TestAQueuedGrantIsRevoked(t *testing.T) {
 		for _, p := range plan.Shards[own[1]].Pieces {
 			out = w.Step(Input{Kind: PieceSent, Piece: p.ID}, out)
 		}
-		got := strings.NewReplacer(fmt.Sprintf("pushready/%d", own[0]), "a", fmt.Sprintf("piece/%d piece/%d pull/%d", own[0], own[0], own[0]), "p", " ", "").Replace(sendsOf(plan, 0, out))
+		got := strings.NewReplacer(fmt.Sprintf("pushready/%d", own[0]), "a",
+			fmt.Sprintf("piece/%d piece/%d pull/%d", own[0], own[0], own[0]), "p", " ", "").Replace(sendsOf(plan, 0, out))
 		if got != c.want {
 			t.Errorf("%s: did %q, want %q", c.messages, got, c.want)
 		}
@@ -312,7 +315,8 @@ func TestServerOfARotation(t *testing.T) {
 	}
 	out = node.obeyLink(scheme.Decision{Kind: scheme.Revoke, Worker: 1, Shard: first, Iter: 6, Epoch: 7}, nil)
 	out = node.obeyLink(scheme.Decision{Kind: scheme.WakeAt, Worker: scheme.NoWorker, Shard: first, At: 8}, out)
-	if got, want := fmt.Sprint(out), fmt.Sprintf("[Send to=1 Revoke w1 shard%d iter=6 epoch=7 WakeAt shard%d at=8ns]", first, first); got != want {
+	if got, want := fmt.Sprint(out),
+		fmt.Sprintf("[Send to=1 Revoke w1 shard%d iter=6 epoch=7 WakeAt shard%d at=8ns]", first, first); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -327,7 +331,8 @@ func TestWaitsForTurnsAreCounted(t *testing.T) {
 	}
 	newNode := func() *Server {
 		both := mustScheme(rule{name: "r2sp"}, []int32{0, 2}, 0, 3)
-		return NewServer(ServerConfig{Plan: plan, Workers: 3, Schemes: map[int32]ShardScheme{0: both, 1: mustScheme(rule{name: "asp"}, []int32{1}, 0, 3), 2: both}})
+		return NewServer(ServerConfig{Plan: plan, Workers: 3,
+			Schemes: map[int32]ShardScheme{0: both, 1: mustScheme(rule{name: "asp"}, []int32{1}, 0, 3), 2: both}})
 	}
 	node := newNode()
 	at := func(at time.Duration, m wire.Header) {

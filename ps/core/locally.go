@@ -8,8 +8,9 @@ import (
 )
 
 // Where workers take steps of their own between two exchanges (ps/local), the lead shard's server tells each worker with its reply what
-// the worker cannot know: how many samples are in the newest version, the mean loss of the newest version, and how fast the worker is beside the
-// fastest. No message is added. The server knows a worker's speed by the time between a reply and the push that follows it.
+// the worker cannot know: how many samples are in the newest version, the mean loss of the newest version, and how
+// fast the worker is beside the fastest. No message is added. The server knows a worker's speed by the time between a
+// reply and the push that follows it.
 //
 // What a commit makes of the pushes is up to the policy, too (local.Weigh): schemes weigh pushes by their samples, and where a push is a
 // change that must count otherwise, the commit undoes that.
@@ -73,7 +74,8 @@ func (t *tally) landed(m *wire.Header, at int64) {
 	t.setSpeed(m.Worker, speed)
 }
 
-// setSpeed sets the speed of a worker. It looks through all workers only if the fastest one has become slower: every reply asks for that one.
+// setSpeed sets the speed of a worker. It looks through all workers only if the fastest one has become slower: every
+// reply asks for that one.
 func (t *tally) setSpeed(w int32, speed float64) {
 	if t == nil {
 		return

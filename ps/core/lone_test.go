@@ -35,7 +35,8 @@ func newLone(t *testing.T, workers int, ss ShardScheme) *lone {
 
 // newLoneOf is server id of a plan that gives each server one shard of one piece.
 func newLoneOf(t *testing.T, plan *shard.Plan, id int32, workers int, ss ShardScheme) *lone {
-	return &lone{t: t, id: id, slot: map[int32]int32{}, s: NewServer(ServerConfig{Me: id, Plan: plan, Workers: workers, Schemes: map[int32]ShardScheme{id: ss}})}
+	return &lone{t: t, id: id, slot: map[int32]int32{},
+		s: NewServer(ServerConfig{Me: id, Plan: plan, Workers: workers, Schemes: map[int32]ShardScheme{id: ss}})}
 }
 
 func (n *lone) step(in Input) {

@@ -328,7 +328,9 @@ func TestAVersionIsPublishedToAWorkerThatIsBeingAnswered(t *testing.T) {
 		step(first)
 		step(Input{Kind: Forwarded, Msg: wire.Header{Samples: 4}})
 		step(Input{Kind: PieceReady, Piece: 1})
-		if got, want := step(Input{Kind: PieceReady, Piece: 0}), "SendPiece to=0 p0; Keep shard0 slot0; Adopt shard0; AddLocal shard0 += 0.5*0.25*slot0; Send to=0 Taken w0 shard0 version=5"; got != want {
+		if got, want := step(Input{Kind: PieceReady, Piece: 0}),
+			"SendPiece to=0 p0; Keep shard0 slot0; Adopt shard0; AddLocal shard0 += 0.5*0.25*slot0; Send to=0 Taken w0 "+
+				"shard0 version=5"; got != want {
 			t.Errorf("%v: pushed: %q, want %q", order, got, want)
 		}
 	}
@@ -366,7 +368,8 @@ func TestNewsOfLivesMayOvertakeEachOther(t *testing.T) {
 	news(wire.Joined, 1)
 	news(wire.Left, 0)
 	if n.s.members.left[0] || n.s.members.present != 2 || n.s.members.endedLives != 1 {
-		t.Errorf("left %v, %d here, %d lives ended: news of life 0 ended life 1", n.s.members.left[0], n.s.members.present, n.s.members.endedLives)
+		t.Errorf("left %v, %d here, %d lives ended: news of life 0 ended life 1", n.s.members.left[0], n.s.members.present,
+			n.s.members.endedLives)
 	}
 	news(wire.Left, 3) // the server never heard of lives 2 and 3
 	news(wire.Joined, 3)

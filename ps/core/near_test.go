@@ -187,7 +187,8 @@ func TestANearWorkerThatDiesLeavesNobodyHanging(t *testing.T) {
 // Under bsp a push stays in its worker's memory until the round is over. Under ssp, with folds in rank order, it is
 // copied when the worker is answered before that.
 func TestAPushIsCopiedOnlyWhenItsWorkerGoesOn(t *testing.T) {
-	for name, params := range map[string]scheme.Params{"bsp": nil, "asp": nil, "ssp": &scheme.SSPParams{Staleness: 2, Release: scheme.ReleaseSoft}} {
+	for name, params := range map[string]scheme.Params{"bsp": nil, "asp": nil,
+		"ssp": &scheme.SSPParams{Staleness: 2, Release: scheme.ReleaseSoft}} {
 		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 3}}, shard.Options{Slice: "even", MaxBytes: 4, Servers: 1, Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)
@@ -246,7 +247,8 @@ func TestOnlyTheNextPushSaysThatAVersionWasRead(t *testing.T) {
 		tell(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Iter: iter + 1}})
 	}
 	tell(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Iter: 3}})
-	if got, want := strings.Join(said, " "), "Reply Stage Fold Commit Reply Send Stage Fold Commit Reply Send Stage Fold Commit Reply Done"; got != want {
+	if got, want := strings.Join(said, " "),
+		"Reply Stage Fold Commit Reply Send Stage Fold Commit Reply Send Stage Fold Commit Reply Done"; got != want {
 		t.Errorf("effects %s, want %s", got, want)
 	}
 }

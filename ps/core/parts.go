@@ -10,7 +10,8 @@ import (
 
 // An iteration may arrive in parts: one push of its worker (the owner), and pushes of other workers that have computed
 // some of its samples. Each part names the owner and its own index. The owner's own part tells how many there are: the
-// owner may learn that while it computes, so 0 in another's part leaves it open. The server adds the parts up as they land. When all have landed it tells the scheme of one push of the owner, so schemes know nothing of parts:
+// owner may learn that while it computes, so 0 in another's part leaves it open. The server adds the parts up as they
+// land. When all have landed it tells the scheme of one push of the owner, so schemes know nothing of parts:
 //
 //	a part of (Owner, Iter) has landed     the first one's slot stays, the others are merged into it
 //	the last one                           Pushed of the owner, with the samples of all
@@ -31,7 +32,8 @@ type assembly struct {
 
 // acknowledge tells the sender that a push need not be sent again.
 func acknowledge(m *wire.Header) Effect {
-	return Effect{Kind: Send, To: m.Worker, Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Owner: m.Owner, Shard: m.Shard, Iter: m.Iter, Part: m.Part}}
+	return Effect{Kind: Send, To: m.Worker,
+		Msg: wire.Header{Kind: wire.Ack, Worker: m.Worker, Owner: m.Owner, Shard: m.Shard, Iter: m.Iter, Part: m.Part}}
 }
 
 // isPart says whether a push is less than a whole iteration of its sender.

@@ -126,9 +126,12 @@ func TestPartsBecomeOnePush(t *testing.T) {
 
 func partsBecomeOnePush(t *rapid.T, name string) {
 	workers := rapid.IntRange(1, 5).Draw(t, "workers")
-	h := &helpers{t: t, r: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), workers: workers, slots: map[string][]string{}, unsent: make([][]wire.Header, workers),
-		landing: slices.Repeat([]int{-1}, workers), waitsFor: make([]int64, workers), pushed: map[string]int64{}, want: map[string][]string{}, samples: map[string]int64{}}
-	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 2}, {Name: "b", Layer: 1, N: 2}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
+	h := &helpers{t: t, r: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), workers: workers,
+		slots: map[string][]string{}, unsent: make([][]wire.Header, workers),
+		landing: slices.Repeat([]int{-1}, workers), waitsFor: make([]int64, workers), pushed: map[string]int64{},
+		want: map[string][]string{}, samples: map[string]int64{}}
+	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 2}, {Name: "b", Layer: 1, N: 2}},
+		shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +145,8 @@ func partsBecomeOnePush(t *rapid.T, name string) {
 		moved = false
 		for _, w := range h.r.Perm(workers) {
 			w := int32(w)
-			if sh := h.server.shards[0]; next[w] < iterations && !sh.peers[w].pullHeld && !sh.peers[w].pullPending && sh.peers[w].reached == next[w] {
+			if sh := h.server.shards[0]; next[w] < iterations && !sh.peers[w].pullHeld && !sh.peers[w].pullPending &&
+				sh.peers[w].reached == next[w] {
 				h.cut(w, next[w])
 				next[w]++
 				h.step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Pull, Worker: w, Iter: next[w]}})
@@ -154,7 +158,8 @@ func partsBecomeOnePush(t *rapid.T, name string) {
 	for w := range int32(workers) {
 		for iter := range int64(iterations) {
 			if key := iterationName(w, iter); h.pushed[key] != h.samples[key] || h.samples[key] == 0 {
-				t.Fatalf("of %s the scheme heard of %d samples, want %d; heard of %s", key, h.pushed[key], h.samples[key], strings.Join(slices.Sorted(maps.Keys(h.pushed)), " "))
+				t.Fatalf("of %s the scheme heard of %d samples, want %d; heard of %s", key, h.pushed[key], h.samples[key],
+					strings.Join(slices.Sorted(maps.Keys(h.pushed)), " "))
 			}
 		}
 	}
@@ -165,7 +170,8 @@ func newPartsServer(t *rapid.T, plan *shard.Plan, workers int, name string, h *h
 	if name == "ssp" {
 		r.params = &scheme.SSPParams{Staleness: 1, Release: scheme.ReleaseSoft}
 	}
-	return NewServer(ServerConfig{Plan: plan, Workers: workers, Parts: 4, Schemes: map[int32]ShardScheme{0: mustScheme(r, []int32{0}, 0, workers, false)},
+	return NewServer(ServerConfig{Plan: plan, Workers: workers, Parts: 4,
+		Schemes: map[int32]ShardScheme{0: mustScheme(r, []int32{0}, 0, workers, false)},
 		Decided: func(ev scheme.Event, _ []scheme.Decision) { h.heard(t, ev) }})
 }
 
@@ -187,7 +193,8 @@ func TestPartsOfAWorkerThatHasLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(ServerConfig{Plan: plan, Workers: 3, Parts: 3, Schemes: map[int32]ShardScheme{0: mustScheme(rule{name: "asp"}, []int32{0}, 0, 3, false)}})
+	s := NewServer(ServerConfig{Plan: plan, Workers: 3, Parts: 3,
+		Schemes: map[int32]ShardScheme{0: mustScheme(rule{name: "asp"}, []int32{0}, 0, 3, false)}})
 	sh := s.shards[0]
 	land := func(by, part int32) {
 		s.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Push, Worker: by, Owner: 2, Part: part, Parts: 3, Samples: 1}}, nil)
@@ -206,7 +213,8 @@ func TestPartsOfAWorkerThatHasLeft(t *testing.T) {
 	s.Step(Input{Kind: Arrived, Msg: wire.Header{Kind: wire.Left, Worker: 2}}, nil)
 	land(1, 2)
 	if len(sh.peers[2].parts) != 0 || int32(len(sh.slots.free)) != sh.slots.used || sh.stats.Dropped != 2 || sh.versions.version != 0 {
-		t.Errorf("%d iterations in parts, %d of %d slots free, %d dropped, version %d", len(sh.peers[2].parts), len(sh.slots.free), sh.slots.used, sh.stats.Dropped, sh.versions.version)
+		t.Errorf("%d iterations in parts, %d of %d slots free, %d dropped, version %d", len(sh.peers[2].parts),
+			len(sh.slots.free), sh.slots.used, sh.stats.Dropped, sh.versions.version)
 	}
 }
 
@@ -250,7 +258,8 @@ func TestPartsOfTwoIterations(t *testing.T) {
 		{{0, 0, 0}, {1, 1, 0}, {1, 1, 1}, {0, 0, 1}},
 	} {
 		var heard []int64
-		s := NewServer(ServerConfig{Plan: plan, Workers: 2, Parts: 2, Schemes: map[int32]ShardScheme{0: mustScheme(rule{name: "asp"}, []int32{0}, 0, 2, false)},
+		s := NewServer(ServerConfig{Plan: plan, Workers: 2, Parts: 2,
+			Schemes: map[int32]ShardScheme{0: mustScheme(rule{name: "asp"}, []int32{0}, 0, 2, false)},
 			Decided: func(ev scheme.Event, _ []scheme.Decision) {
 				if ev.Kind == scheme.Pushed {
 					heard = append(heard, ev.Iter)
@@ -274,11 +283,13 @@ func TestPartsOfTwoIterations(t *testing.T) {
 // lands first.
 func TestTheWholeCombinesItsParts(t *testing.T) {
 	for _, order := range [][]int32{{0, 1}, {1, 0}} {
-		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
+		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 2}},
+			shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := NewServer(ServerConfig{Plan: plan, Workers: 2, Parts: 2, Schemes: map[int32]ShardScheme{0: mustScheme(rule{name: "bsp"}, []int32{0}, 0, 2, false)}})
+		s := NewServer(ServerConfig{Plan: plan, Workers: 2, Parts: 2,
+			Schemes: map[int32]ShardScheme{0: mustScheme(rule{name: "bsp"}, []int32{0}, 0, 2, false)}})
 		for _, part := range order { // part 0 is the owner's, part 1 is worker 1's
 			m := wire.Header{Kind: wire.Push, Worker: part, Part: part, Parts: 2, Samples: 1, Clock: 7, Version: 5, Blocked: 9}
 			if part == 0 {

@@ -44,8 +44,8 @@ func (s *Server) Spent() bool { return s.halt.budgetSpent || s.isSpent(s.shards[
 // rule of the lead shard. It must where a shard closes iterations as a whole, so that none is closed in two parts. It must
 // also where a shard has a smaller bound on the lead than the lead shard: a worker that the lead shard has let into an iteration
 // may wait at the other shard for slower workers. If these stopped first and left, that shard would let the worker
-// exceed its bound. Bounds are the largest that a scheme ever has: where the bound of dssp or of a Learner is smaller at the moment, a pause
-// may let a worker exceed that one, never the largest.
+// exceed its bound. Bounds are the largest that a scheme ever has: where the bound of dssp or of a Learner is smaller
+// at the moment, a pause may let a worker exceed that one, never the largest.
 func MustPauseInStep(rules [][]scheme.Phase, lead int) bool {
 	loosest, tightest := int64(0), int64(math.MaxInt64)
 	for i, phases := range rules {

@@ -100,7 +100,8 @@ func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q savedCut, bud
 			schemes[id] = ss
 			continue
 		}
-		env := scheme.Env{Workers: len(c.workers), Shards: ids, Server: m, Follows: LeadShard(c.plan, id) != id, Clocks: c.locally().ClocksOf(id, q.starts), Start: q.saved[id].Version}
+		env := scheme.Env{Workers: len(c.workers), Shards: ids, Server: m, Follows: LeadShard(c.plan, id) != id,
+			Clocks: c.locally().ClocksOf(id, q.starts), Start: q.saved[id].Version}
 		saved := q.saved[id]
 		ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), env, saved.ChangesAt(q.starts))
 		if err != nil {
@@ -108,7 +109,8 @@ func (c *cluster) resumedServer(t *rapid.T, m int, rules []rule, q savedCut, bud
 		}
 		schemes[id] = ss
 	}
-	sc := ServerConfig{Locally: c.locally(), Me: int32(m), Plan: c.plan, Workers: len(c.workers), Schemes: schemes, Budget: budget, SnapshotEvery: 25, Together: c.together, Saves: true, Awaits: awaitsOf(rules), SkipsAhead: skipsAhead(rules)}
+	sc := ServerConfig{Locally: c.locally(), Me: int32(m), Plan: c.plan, Workers: len(c.workers), Schemes: schemes,
+		Budget: budget, SnapshotEvery: 25, Together: c.together, Saves: true, Awaits: awaitsOf(rules), SkipsAhead: skipsAhead(rules)}
 	if c.order.Reply != nil {
 		sc.Send = c.order.Reply(c.options)
 	}
@@ -156,7 +158,8 @@ func TestPausesKeepTheBoundsBesideALooserLeadShard(t *testing.T) {
 			{name: "asp"}, {name: "r2sp", params: &scheme.R2SPParams{Profile: 1, Delta: 0.25, DeltaRounds: 2, Smoothing: 0.2}},
 			{name: "ssp", params: &scheme.SSPParams{Staleness: 3, Release: scheme.ReleaseSoft}},
 		}).Draw(t, "lead")
-		rules[1-lead] = rule{name: "ssp", params: &scheme.SSPParams{Staleness: rapid.Int64Range(0, 2).Draw(t, "s"), Release: scheme.ReleaseSoft, Cache: true}}
+		rules[1-lead] = rule{name: "ssp",
+			params: &scheme.SSPParams{Staleness: rapid.Int64Range(0, 2).Draw(t, "s"), Release: scheme.ReleaseSoft, Cache: true}}
 		workers := rapid.IntRange(2, 5).Draw(t, "workers")
 		c := newOrderedCluster(plan, workers, rules, Budget{Samples: 200, PerPush: 10}, 25, "fifo", send.Options{})
 		p, _ := playParts(t, c, rules)

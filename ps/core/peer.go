@@ -8,7 +8,8 @@ import (
 )
 
 // peer is all that a server knows of one worker for one shard. The worker gives clocks, pushes and a pull; the server gives replies,
-// versions and grants. The server meets its workers in any order: so what every exchange touches is one cache line, and the rest lies apart.
+// versions and grants. The server meets its workers in any order: so what every exchange touches is one cache line,
+// and the rest lies apart.
 type peer struct {
 	clock   int64   // iterations closed for the worker, by its pushes or by a change of scheme; goneClock once it has left
 	reached int64   // 1 + the last iteration that it pushed; clock may be larger

@@ -7,11 +7,14 @@ import (
 	"fluentps/comm/wire"
 )
 
-var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived", "ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent", "PauseNow", "Voted", "StepBegun", "Written"}
+var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived",
+	"ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent", "PauseNow", "Voted", "StepBegun", "Written"}
 
 func (k InputKind) String() string { return inputNames[k] }
 
-var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute", "Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done", "Read", "Merge", "Own", "Save", "Cancel", "SendWorker", "ReplyPiece", "Changed"}
+var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute",
+	"Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done",
+	"Read", "Merge", "Own", "Save", "Cancel", "SendWorker", "ReplyPiece", "Changed"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -62,7 +65,8 @@ func (e Effect) String() string {
 	case Fold:
 		return fmt.Sprintf("%v shard%d pending = %g*pending + %g*slot%d", e.Kind, e.Shard, e.Scale, e.Weight, e.Slot)
 	case Commit:
-		return fmt.Sprintf("%v shard%d buf%d = step(buf%d, %.4g*pending, lr*%.4g, clock %.4g) samples=%d version=%d", e.Kind, e.Shard, e.Dst, e.Src, e.Weight, e.Scale, e.Clock, e.Samples, e.Iter)
+		return fmt.Sprintf("%v shard%d buf%d = step(buf%d, %.4g*pending, lr*%.4g, clock %.4g) samples=%d version=%d",
+			e.Kind, e.Shard, e.Dst, e.Src, e.Weight, e.Scale, e.Clock, e.Samples, e.Iter)
 	case Reply:
 		return fmt.Sprintf("%v to=%d buf%d %s", e.Kind, e.To, e.Src, Describe(e.Msg))
 	case Read:
@@ -103,7 +107,8 @@ func Describe(m wire.Header) string {
 	case wire.Pull:
 		fmt.Fprintf(&b, "Pull w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
 	case wire.Reply, wire.Publish:
-		fmt.Fprintf(&b, "%s w%d shard%d iter=%d version=%d v=%d", map[wire.Kind]string{wire.Reply: "Reply", wire.Publish: "Publish"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Version, m.Clock)
+		fmt.Fprintf(&b, "%s w%d shard%d iter=%d version=%d v=%d",
+			map[wire.Kind]string{wire.Reply: "Reply", wire.Publish: "Publish"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Version, m.Clock)
 		if m.Flags&wire.Stop != 0 {
 			b.WriteString(" stop")
 		}
@@ -122,18 +127,21 @@ func Describe(m wire.Header) string {
 	case wire.PushReady:
 		fmt.Fprintf(&b, "PushReady w%d shard%d iter=%d", m.Worker, m.Shard, m.Iter)
 	case wire.Grant, wire.Revoke:
-		fmt.Fprintf(&b, "%s w%d shard%d iter=%d epoch=%d", map[wire.Kind]string{wire.Grant: "Grant", wire.Revoke: "Revoke"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Epoch)
+		fmt.Fprintf(&b, "%s w%d shard%d iter=%d epoch=%d",
+			map[wire.Kind]string{wire.Grant: "Grant", wire.Revoke: "Revoke"}[m.Kind], m.Worker, m.Shard, m.Iter, m.Epoch)
 	case wire.Peer:
 		fmt.Fprintf(&b, "Peer w%d owner=%d part=%d/%d iter=%d flags=%d", m.Worker, m.Owner, m.Part, m.Parts, m.Iter, m.Flags)
 	case wire.Left:
 		fmt.Fprintf(&b, "Left w%d", m.Worker)
 	case wire.Closed:
-		fmt.Fprintf(&b, "Closed shard%d iter=%d number=%d part=%d of %d workers=%#x", m.Shard, m.Iter, m.Version, m.Part, m.Parts, uint64(m.Samples))
+		fmt.Fprintf(&b, "Closed shard%d iter=%d number=%d part=%d of %d workers=%#x", m.Shard, m.Iter, m.Version, m.Part,
+			m.Parts, uint64(m.Samples))
 		if m.Flags&wire.Over != 0 {
 			fmt.Fprintf(&b, " over lives=%d", m.Clock)
 		}
 	case wire.AskWaits, wire.Waits:
-		fmt.Fprintf(&b, "%s w%d shard%d question=%d", map[wire.Kind]string{wire.AskWaits: "AskWaits", wire.Waits: "Waits"}[m.Kind], m.Worker, m.Shard, m.Version)
+		fmt.Fprintf(&b, "%s w%d shard%d question=%d",
+			map[wire.Kind]string{wire.AskWaits: "AskWaits", wire.Waits: "Waits"}[m.Kind], m.Worker, m.Shard, m.Version)
 		if m.Flags&wire.Over != 0 {
 			b.WriteString(" over")
 		}
@@ -150,7 +158,8 @@ func Describe(m wire.Header) string {
 }
 
 func (w *Worker) String() string {
-	return fmt.Sprintf("w%d %v iter=%d next=%d v=%d open=%d flying=%d %v", w.me, w.state, w.iter, w.replies.next, w.replies.clock, w.replies.open, w.sending.inFlight, w.sending.policy)
+	return fmt.Sprintf("w%d %v iter=%d next=%d v=%d open=%d flying=%d %v", w.me, w.state, w.iter, w.replies.next,
+		w.replies.clock, w.replies.open, w.sending.inFlight, w.sending.policy)
 }
 
 // Iter is the iteration being computed, or the one that was just pushed; -1 before the first of a new run.
@@ -171,4 +180,27 @@ func (w *Worker) Missing() []int32 {
 		}
 	}
 	return ids
+}
+
+// Tasks says which tasks the worker has, beside its own iteration, and what its policy says of those that others have; "" if none.
+func (w *Worker) Tasks() string {
+	if w.work == nil {
+		return ""
+	}
+	var parts []string
+	for _, t := range w.work.queue {
+		parts = append(parts, fmt.Sprintf("it has yet to compute part %d of iteration %d of worker %d", t.Part, t.Iter, t.Owner))
+	}
+	for _, o := range w.work.owed {
+		parts = append(parts,
+			fmt.Sprintf("shard %d has not acknowledged part %d of iteration %d of worker %d", o.shard, o.task.Part, o.task.Iter, o.task.Owner))
+	}
+	if s, ok := w.work.policy.(fmt.Stringer); ok && s.String() != "" {
+		parts = append(parts, s.String())
+	}
+	const shown = 8
+	if n := len(parts); n > shown {
+		parts = append(parts[:shown], fmt.Sprintf("and %d more", n-shown))
+	}
+	return strings.Join(parts, "; ")
 }

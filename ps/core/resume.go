@@ -50,13 +50,15 @@ func (q *Saved) Settle(clocks []int64) {
 func (s *Server) Saved(id int32) Saved {
 	sh := s.shards[id]
 	if sh.slots.staged != 0 || sh.versions.folded != 0 {
-		panic(fmt.Sprintf("core: shard %d cannot be saved with %d pushes staged and %d folded: %v", id, sh.slots.staged, sh.versions.folded, sh.scheme))
+		panic(fmt.Sprintf("core: shard %d cannot be saved with %d pushes staged and %d folded: %v", id, sh.slots.staged,
+			sh.versions.folded, sh.scheme))
 	}
 	return sh.saved()
 }
 
 func (sh *ownShard) saved() Saved {
-	q := Saved{Version: sh.versions.version, Rated: sh.versions.rated, Accepted: sh.versions.accepted, Samples: sh.versions.samples, Closed: sh.closed}
+	q := Saved{Version: sh.versions.version, Rated: sh.versions.rated, Accepted: sh.versions.accepted,
+		Samples: sh.versions.samples, Closed: sh.closed}
 	if q.Changes, q.Began = sh.cut.changes, sh.cut.began; sh.cut.at != never && !sh.cut.awaits { // what was announced is forgotten
 		q.Until = sh.cut.at
 	}
@@ -76,7 +78,8 @@ func (s *Server) Resume(clocks []int64, saved map[int32]Saved) {
 	s.members.firstIterMax = max(0, slices.Max(s.locally.ClocksOf(0, clocks)))
 	for _, id := range s.owned {
 		sh, q := s.shards[id], saved[id]
-		sh.versions.version, sh.versions.rated, sh.versions.accepted, sh.versions.samples, sh.samplesTaken = q.Version, q.Rated, q.Accepted, q.Samples, q.Samples
+		sh.versions.version, sh.versions.rated, sh.versions.accepted, sh.versions.samples, sh.samplesTaken = q.Version,
+			q.Rated, q.Accepted, q.Samples, q.Samples
 		own := s.locally.ClocksOf(id, clocks)
 		for w, c := range own {
 			sh.peers[w].clock, sh.peers[w].reached = c, c

@@ -17,7 +17,10 @@ func TestEveryShardAndWorkerSavesTheSameVersion(t *testing.T) {
 	const updates, workers = 8, 3
 	whole, none := 0, 0
 	for at := 1; at < 600; at++ {
-		c := newCluster(threeShards(t), workers, []rule{{name: "bsp"}, {name: "ssp", common: scheme.Common{Fold: scheme.FoldRank}, params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}}, Budget{Updates: updates}, 0)
+		c := newCluster(threeShards(t), workers,
+			[]rule{{name: "bsp"},
+				{name: "ssp", common: scheme.Common{Fold: scheme.FoldRank},
+					params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}}, Budget{Updates: updates}, 0)
 		c.pick = rand.New(rand.NewPCG(uint64(at), 9)).IntN
 		c.overtake, c.slowDisk = at%2 == 0, at%3 == 0
 		steps, asked := 0, false
@@ -30,7 +33,8 @@ func TestEveryShardAndWorkerSavesTheSameVersion(t *testing.T) {
 			for _, e := range out {
 				if e.Kind == Save {
 					saved[e.Shard] = append(saved[e.Shard], e.Iter)
-					if q := c.servers[c.plan.Shards[e.Shard].Server].Saved(e.Shard); q.Version != e.Iter || q.Samples != 10*workers*e.Iter || q.Rated != workers*e.Iter {
+					if q := c.servers[c.plan.Shards[e.Shard].Server].Saved(e.Shard); q.Version != e.Iter ||
+						q.Samples != 10*workers*e.Iter || q.Rated != workers*e.Iter {
 						t.Fatalf("asked at step %d: shard %d saves version %d with %+v", at, e.Shard, e.Iter, q)
 					}
 				}
@@ -120,7 +124,8 @@ func TestAResumedClusterContinues(t *testing.T) {
 			saved, schemes := map[int32]Saved{}, map[int32]ShardScheme{}
 			for _, id := range s.Shards() {
 				saved[id] = first.servers[m].Saved(id)
-				ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(), scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: starts, Start: saved[id].Version, Seed: 7}, 0)
+				ss, err := NewShardSchemes(rules[c.plan.Shards[id].Rule].phases(),
+					scheme.Env{Workers: 3, Shards: []int32{id}, Clocks: starts, Start: saved[id].Version, Seed: 7}, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -156,7 +161,9 @@ func TestAResumedClusterContinues(t *testing.T) {
 
 // The memory of a scheme survives a resume: here it is the significance of each worker's last push.
 func TestASavedMemoryGoesOn(t *testing.T) {
-	significant := rule{name: "pssp", params: &scheme.PSSPParams{Mode: scheme.PSSPDynamic, Probability: 0.5, Alpha: 1, Significance: true, Centre: scheme.PSSPCentreS, CutOff: true, Coin: scheme.PSSPCoinServer, Release: scheme.ReleaseSoft}}
+	significant := rule{name: "pssp",
+		params: &scheme.PSSPParams{Mode: scheme.PSSPDynamic, Probability: 0.5, Alpha: 1, Significance: true,
+			Centre: scheme.PSSPCentreS, CutOff: true, Coin: scheme.PSSPCoinServer, Release: scheme.ReleaseSoft}}
 	c := newCluster(threeShards(t), 3, []rule{significant, {name: "bsp"}}, Budget{Updates: 40}, 0)
 	c.pick = rand.New(rand.NewPCG(3, 4)).IntN
 	if err := c.run(100000); err != nil {
@@ -192,7 +199,10 @@ func TestASavedMemoryGoesOn(t *testing.T) {
 // Workers that resume at unequal clocks, because the run was asynchronous before, must all see the mark: the worker
 // that starts furthest gets no reply into an earlier iteration.
 func TestASaveComesAfterEveryFirstIteration(t *testing.T) {
-	c := newCluster(threeShards(t), 3, []rule{{name: "bsp"}, {name: "ssp", common: scheme.Common{Fold: scheme.FoldRank}, params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}}, Budget{Updates: 30}, 0)
+	c := newCluster(threeShards(t), 3,
+		[]rule{{name: "bsp"},
+			{name: "ssp", common: scheme.Common{Fold: scheme.FoldRank},
+				params: &scheme.SSPParams{Release: scheme.ReleaseSoft}}}, Budget{Updates: 30}, 0)
 	s := c.servers[0]
 	s.Resume([]int64{5, 20, 6}, map[int32]Saved{})
 	s.Step(Input{Kind: SaveSoon}, nil)

@@ -21,7 +21,8 @@ func genRounds(t *rapid.T) *cluster {
 		params = append(params, shard.Param{Name: fmt.Sprintf("l%d.w", l), Layer: l, N: rapid.IntRange(1, 9).Draw(t, "n")})
 	}
 	plan, err := shard.Cut(params, shard.Options{Slice: rapid.SampledFrom(shard.Slices()).Draw(t, "slice"), MaxBytes: 16,
-		Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"*"}, Keys: rapid.SampledFrom(append(shard.KeyForms(), "")).Draw(t, "keys")})
+		Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: []string{"*"},
+		Keys: rapid.SampledFrom(append(shard.KeyForms(), "")).Draw(t, "keys")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,8 @@ func TestRoundsUnderRandomOrders(t *testing.T) {
 
 // A worker that waits at the barrier says so, and a message at a wrong time is our own bug.
 func TestAtTheBarrier(t *testing.T) {
-	plan, err := shard.Cut([]shard.Param{{Name: "a.w", N: 2}}, shard.Options{Slice: "range", MaxBytes: 16, Servers: 1, Rules: []string{"*"}, Keys: shard.KeysTensor})
+	plan, err := shard.Cut([]shard.Param{{Name: "a.w", N: 2}},
+		shard.Options{Slice: "range", MaxBytes: 16, Servers: 1, Rules: []string{"*"}, Keys: shard.KeysTensor})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,9 @@ type ServerConfig struct {
 	Parts int
 	// Some shard of the run closes iterations as a whole: a pause stops all workers at the same iteration.
 	Together bool
-	Locally  *Locally       // nil: every step of a worker is an exchange
-	Awaits   []scheme.Await // what the schemes of some rules wait for, in turn; nil: none waits. Read only by the server of shard 0, as SkipsAhead is
+	Locally  *Locally // nil: every step of a worker is an exchange
+	// what the schemes of some rules wait for, in turn; nil: none waits. Read only by the server of shard 0, as SkipsAhead is
+	Awaits []scheme.Await
 	// Per turn: no scheme of the run bounds the lead, so workers skip to the iteration that announces a change.
 	SkipsAhead []bool
 	Ahead      *Ahead // nil: workers pull when they have pushed
@@ -233,7 +234,8 @@ func (s *Server) hasPush(sh *ownShard, m *wire.Header) bool {
 }
 
 func schemeEvent(k scheme.EventKind, m wire.Header) scheme.Event {
-	return scheme.Event{Kind: k, Worker: m.Worker, Shard: m.Shard, Part: m.Part, Parts: m.Parts, Owner: m.Owner, Iter: m.Iter, Seen: m.Version, Samples: m.Samples}
+	return scheme.Event{Kind: k, Worker: m.Worker, Shard: m.Shard, Part: m.Part, Parts: m.Parts, Owner: m.Owner,
+		Iter: m.Iter, Seen: m.Version, Samples: m.Samples}
 }
 
 func (s *Server) pushLanded(sh *ownShard, p *pushed, in Input, out []Effect) []Effect {

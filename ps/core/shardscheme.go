@@ -37,7 +37,8 @@ func SlotsMax(e scheme.Entry, c scheme.Common, p scheme.Params, workers int) (in
 		return 0, fmt.Errorf("fold: rank needs a finite bound on the lead and %s has none; use fold: arrival", e.Name)
 	}
 	if lead >= int64(math.MaxInt32/workers-1) {
-		return 0, fmt.Errorf("fold: rank with a lead of %d would stage %d x %d pushes; lower the staleness or use fold: arrival", lead, workers, lead+1)
+		return 0, fmt.Errorf("fold: rank with a lead of %d would stage %d x %d pushes; lower the staleness or use fold: "+
+			"arrival", lead, workers, lead+1)
 	}
 	return workers * int(lead+1), nil
 }
@@ -92,11 +93,13 @@ func checkEnd(phases []scheme.Phase, k int) error {
 	awaits := phases[0].Await.IsSet()
 	switch {
 	case awaits && (ph.Until > 0 || !last && !ph.Await.IsSet()), !awaits && ph.Await.IsSet():
-		return fmt.Errorf("scheme %d of %d (%s) ends in another way than the first; let all wait for stragglers, or none", k+1, len(phases), ph.Scheme)
+		return fmt.Errorf("scheme %d of %d (%s) ends in another way than the first; let all wait for stragglers, or none",
+			k+1, len(phases), ph.Scheme)
 	case awaits:
 		return nil
 	case last != (ph.Until == 0) || k > 0 && !last && ph.Until <= phases[k-1].Until:
-		return fmt.Errorf("scheme %d of %d (%s) ends at iteration %d; every scheme but the last needs an end, after that of the scheme before it", k+1, len(phases), ph.Scheme, ph.Until)
+		return fmt.Errorf("scheme %d of %d (%s) ends at iteration %d; every scheme but the last needs an end, after that "+
+			"of the scheme before it", k+1, len(phases), ph.Scheme, ph.Until)
 	}
 	return nil
 }
@@ -125,7 +128,8 @@ func newPhase(phases []scheme.Phase, k int, env scheme.Env) (ShardScheme, error)
 		lead = -1
 	}
 	ss := ShardScheme{Scheme: sch, Slots: slots, Exact: lead == 0, Lead: lead, Shared: e.Scope == scheme.PerServer,
-		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params), Until: ph.Until, Awaits: ph.Await.IsSet(), Agrees: e.Agrees != nil && e.Agrees(ph.Params)}
+		Norms: e.WantsNorms(ph.Params), Copies: e.CopiesOf(ph.Params), Whole: e.Whole(ph.Common, ph.Params),
+		Until: ph.Until, Awaits: ph.Await.IsSet(), Agrees: e.Agrees != nil && e.Agrees(ph.Params)}
 	if ph.Until > 0 || ph.Await.IsSet() {
 		ss.Next = func(clocks []int64, start int64) ShardScheme {
 			env.Clocks, env.Start, env.Memory = clocks, start, nil

@@ -67,7 +67,8 @@ func (s *Server) Shard(id int32) ShardState {
 	if sh.schedulesLink {
 		stats.Turns = s.turnCounts()
 	}
-	return ShardState{ID: id, Stats: stats, Version: sh.versions.version, Accepted: sh.versions.accepted, Samples: sh.versions.samples, Cur: sh.versions.cur, Changes: sh.cut.changes}
+	return ShardState{ID: id, Stats: stats, Version: sh.versions.version, Accepted: sh.versions.accepted,
+		Samples: sh.versions.samples, Cur: sh.versions.cur, Changes: sh.cut.changes}
 }
 
 // Shards lists the IDs of this server's shards, ascending.

@@ -125,7 +125,8 @@ func (l *lends) came(m wire.Header, out []Order) []Order {
 	case m.Flags == give && l.left:
 		return append(out, l.tell(m.Worker, back, m.Iter, m.Part, 0, 0))
 	case m.Flags == give:
-		return append(out, Order{Kind: Assign, Task: Task{Owner: m.Worker, Iter: m.Iter, Part: m.Part, From: int32(m.Samples), To: int32(m.Correct)}})
+		return append(out, Order{Kind: Assign,
+			Task: Task{Owner: m.Worker, Iter: m.Iter, Part: m.Part, From: int32(m.Samples), To: int32(m.Correct)}})
 	case m.Iter != l.iter:
 	case m.Flags == back:
 		return l.takeBack(int(m.Part)-1, out)
@@ -165,14 +166,16 @@ func partsAreGivenWhileComputing(t *rapid.T, name string, lent, doubled *int) (l
 	case "drop":
 		rl.params = &scheme.DropParams{Required: int64(workers - 1), Contributors: "shard"}
 	}
-	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 3}, {Name: "b", Layer: 1, N: 3}, {Name: "c", Layer: 2, N: 2}}, shard.Options{Slice: "layer", MaxBytes: 8, Servers: 2, Rules: []string{"*"}})
+	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 3}, {Name: "b", Layer: 1, N: 3},
+		{Name: "c", Layer: 2, N: 2}}, shard.Options{Slice: "layer", MaxBytes: 8, Servers: 2, Rules: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := newCluster(plan, workers, []rule{rl}, Budget{Updates: int64(4 * workers)}, 0)
 	c.pick = r.IntN
 	c.deliverTwice = func() bool { return r.IntN(8) == 0 }
-	d := &workDriver{r: r, workers: workers, batch: 6, doing: map[*Worker]*doing{}, pushed: map[pushName][]string{}, slots: map[[3]int32][]string{}, cut: map[string]bool{}}
+	d := &workDriver{r: r, workers: workers, batch: 6, doing: map[*Worker]*doing{}, pushed: map[pushName][]string{},
+		slots: map[[3]int32][]string{}, cut: map[string]bool{}}
 	d.lends = func(me int32) Work {
 		return &lends{d: d, me: me, gone: make([]bool, workers), lent: lent, doubled: doubled}
 	}

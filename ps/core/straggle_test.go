@@ -144,7 +144,8 @@ func TestTheDetectorIsItsDumbTwin(t *testing.T) {
 // The script of testdata: three workers under bsp, of which one becomes slow and recovers. The golden shows at which push
 // the lead shard's server decides, and where the announced cut lies.
 func TestAStragglerShowsAndIsGoneGolden(t *testing.T) {
-	awaits := []scheme.Await{{Straggler: scheme.StragglerShows, Factor: 1.5, Rounds: 2}, {Straggler: scheme.StragglerGone, Factor: 1.5, Rounds: 3}}
+	awaits := []scheme.Await{{Straggler: scheme.StragglerShows, Factor: 1.5, Rounds: 2},
+		{Straggler: scheme.StragglerGone, Factor: 1.5, Rounds: 3}}
 	r := rule{name: "bsp", then: []rule{{name: "asp"}}, awaits: awaits}
 	n := newLone(t, 3, mustScheme(r, []int32{0}, 0, 3))
 	n.s.watch = newWatch(awaits, []bool{false, true}, 3)
@@ -160,7 +161,8 @@ func TestAStragglerShowsAndIsGoneGolden(t *testing.T) {
 			if w == 2 {
 				took = slow
 			}
-			m := wire.Header{Kind: wire.Push, Worker: w, Owner: w, Iter: i, Parts: 1, Samples: 1, Blocked: int64(slow - took)} // those that are fast wait
+			// those that are fast wait
+			m := wire.Header{Kind: wire.Push, Worker: w, Owner: w, Iter: i, Parts: 1, Samples: 1, Blocked: int64(slow - took)}
 			if n.s.watch.announced == i {
 				m.Flags = wire.Change
 			}
@@ -209,7 +211,9 @@ func genAwaiting(t *rapid.T) (*cluster, []rule) {
 		params = append(params, shard.Param{Name: fmt.Sprintf("l%d.w", l), Layer: l, N: rapid.IntRange(1, 9).Draw(t, "n")})
 	}
 	globs := [][]string{{"*"}, {"l0.*", "*"}, {"l1.*", "l0.*", "*"}}[rapid.IntRange(0, 2).Draw(t, "rules")]
-	plan, err := shard.Cut(params, shard.Options{Slice: rapid.SampledFrom(shard.Slices()).Draw(t, "slice"), MaxBytes: int64(4 * rapid.IntRange(1, 6).Draw(t, "piece")), Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: globs})
+	plan, err := shard.Cut(params,
+		shard.Options{Slice: rapid.SampledFrom(shard.Slices()).Draw(t, "slice"),
+			MaxBytes: int64(4 * rapid.IntRange(1, 6).Draw(t, "piece")), Servers: rapid.IntRange(1, 3).Draw(t, "servers"), Rules: globs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +227,9 @@ func genAwaiting(t *rapid.T) (*cluster, []rule) {
 	schemes := rapid.IntRange(2, 3).Draw(t, "schemes")
 	var awaits []scheme.Await
 	for k := range schemes {
-		awaits = append(awaits, scheme.Await{Straggler: []string{scheme.StragglerShows, scheme.StragglerGone}[k%2], Factor: rapid.SampledFrom([]float64{1.01, 1.2, 2}).Draw(t, "factor"), Rounds: rapid.Int64Range(1, 2).Draw(t, "rounds")})
+		awaits = append(awaits,
+			scheme.Await{Straggler: []string{scheme.StragglerShows, scheme.StragglerGone}[k%2],
+				Factor: rapid.SampledFrom([]float64{1.01, 1.2, 2}).Draw(t, "factor"), Rounds: rapid.Int64Range(1, 2).Draw(t, "rounds")})
 	}
 	if rapid.Bool().Draw(t, "ends") {
 		awaits[schemes-1] = scheme.Await{}
@@ -349,7 +355,8 @@ func TestPausesKeepAnnouncedChanges(t *testing.T) {
 		for i := range c.plan.Shards {
 			saved := q.saved[int32(i)]
 			if n := saved.ChangesAt(q.starts); rules[c.plan.Shards[i].Rule].awaits != nil && n != lead.ChangesAt(q.starts) {
-				t.Fatalf("shard %d resumes after %d changes, the lead shard after %d: %+v, %+v at %v", i, n, lead.ChangesAt(q.starts), saved, lead, q.starts)
+				t.Fatalf("shard %d resumes after %d changes, the lead shard after %d: %+v, %+v at %v", i, n,
+					lead.ChangesAt(q.starts), saved, lead, q.starts)
 			}
 		}
 		later += int(lead.Changes)

@@ -36,7 +36,8 @@ func TestTeamIsReadyWithItsLastRank(t *testing.T) {
 					if whole != (forwarded == size) {
 						t.Fatalf("whole is %v after %d of %d ranks: %v", whole, forwarded, size, team)
 					}
-					if n := int64(size * (size - 1) / 2); whole && (sum.Samples != samples || sum.Correct != n || sum.Loss != float64(n)/2 || sum.Blocked != 100) {
+					if n := int64(size * (size - 1) / 2); whole &&
+						(sum.Samples != samples || sum.Correct != n || sum.Loss != float64(n)/2 || sum.Blocked != 100) {
 						t.Fatalf("sum of %d ranks is %+v", size, sum)
 					}
 					continue

@@ -53,7 +53,8 @@ func TestRepliesOfTheFirstLayersOvertake(t *testing.T) {
 		flying = flying[1:]
 		step(Input{Kind: ReplyPieceSent, Piece: p})
 	}
-	want := []string{"w0 shard2", "w0 p5", "w0 shard1", "w0 shard0", "w1 shard1", "w1 p3", "w0 p0", "w0 p1", "w0 p2", "w0 p3", "w0 p4", "w0 p6"}
+	want := []string{"w0 shard2", "w0 p5", "w0 shard1", "w0 shard0", "w1 shard1", "w1 p3", "w0 p0", "w0 p1", "w0 p2",
+		"w0 p3", "w0 p4", "w0 p6"}
 	if !slices.Equal(log, want) {
 		t.Errorf("sent %v\nwant %v", log, want)
 	}

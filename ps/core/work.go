@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"fluentps/comm/wire"
@@ -62,12 +61,13 @@ const (
 	Starting WorkEventKind = iota // the worker's next iteration starts: Task is all of it, until an Assign says otherwise
 	Begun                         // the computation of Task begins; Task was assigned after Starting
 	Stepped                       // a step of Task begins; Samples is the first sample behind it: those before it can no longer be cancelled
-	Fixed                         // Samples samples of Task were computed. Nothing of it can be cancelled any more, and of an own iteration the parts are fixed
-	Computed                      // Samples samples of Task were computed and are being pushed; if Kept, they are kept
-	Came                          // Msg has arrived from another worker
-	Gone                          // the worker Task.Owner has left the run, or was lost: it begins nothing any more
-	Leaves                        // the worker leaves the run and computes nothing any more
-	Answered                      // every shard is past the worker's iteration: nothing of it counts any more. Only where workers pull ahead (ahead.go)
+	// Samples samples of Task were computed. Nothing of it can be cancelled any more, and of an own iteration the parts are fixed
+	Fixed
+	Computed // Samples samples of Task were computed and are being pushed; if Kept, they are kept
+	Came     // Msg has arrived from another worker
+	Gone     // the worker Task.Owner has left the run, or was lost: it begins nothing any more
+	Leaves   // the worker leaves the run and computes nothing any more
+	Answered // every shard is past the worker's iteration: nothing of it counts any more. Only where workers pull ahead (ahead.go)
 )
 
 // WorkEvent is one thing that happened.
@@ -133,7 +133,8 @@ type owedPart struct {
 // SetWork gives the worker a work policy. It must be called before the first input, and without StartEarly. All shards
 // of the worker must be pulled before every iteration, without rounds, grants and shared memory.
 func (w *Worker) SetWork(p Work, workers int) {
-	if w.early.on || w.round != nil || w.copies != nil || w.grants.gates != nil || slices.ContainsFunc(w.shards, func(sh workerShard) bool { return sh.near }) {
+	if w.early.on || w.round != nil || w.copies != nil || w.grants.gates != nil ||
+		slices.ContainsFunc(w.shards, func(sh workerShard) bool { return sh.near }) {
 		panic(fmt.Sprintf("core: worker %d: a work policy does not go with early starts, copies, grants, rounds or shared memory", w.me))
 	}
 	w.work = &workState{policy: p, workers: int32(workers), gone: make([]bool, workers), readVersion: make([]int64, len(w.shards))}
@@ -168,7 +169,8 @@ func computeEffect(t Task) Effect {
 
 // Task is the task of a Compute or a Cancel.
 func (e *Effect) Task() Task {
-	return Task{Owner: e.Msg.Owner, Part: e.Msg.Part, Parts: e.Msg.Parts, Iter: e.Iter, From: e.Src, To: e.Dst, Grain: e.Slot, Until: e.At, Keep: Keeping(e.Msg.Flags), Threads: int32(e.Msg.Samples)}
+	return Task{Owner: e.Msg.Owner, Part: e.Msg.Part, Parts: e.Msg.Parts, Iter: e.Iter, From: e.Src, To: e.Dst,
+		Grain: e.Slot, Until: e.At, Keep: Keeping(e.Msg.Flags), Threads: int32(e.Msg.Samples)}
 }
 
 // startOwn starts the worker's next iteration, or the range of it that the policy leaves to the worker.
@@ -220,7 +222,8 @@ func (w *Worker) tellWork(ev WorkEvent, out []Effect) []Effect {
 
 func (w *Worker) assign(during WorkEventKind, t Task) {
 	k := w.work
-	bad := t.Part < 0 || t.Parts > 0 && t.Part >= t.Parts || during == Starting && t.Owner == w.me && t.Parts < 1 || t.From < 0 || t.Grain < 0 || t.To > 0 && t.From >= t.To
+	bad := t.Part < 0 || t.Parts > 0 && t.Part >= t.Parts || during == Starting && t.Owner == w.me && t.Parts < 1 ||
+		t.From < 0 || t.Grain < 0 || t.To > 0 && t.From >= t.To
 	switch {
 	case bad || w.state == Finished:
 	case t.Owner != w.me, during != Starting && t.Iter == w.iter && !w.early.nextStarted:
@@ -237,7 +240,8 @@ func (w *Worker) assign(during WorkEventKind, t Task) {
 // the servers how many parts there are.
 func (w *Worker) divide(t Task) {
 	k := w.work
-	if now := w.taskBeingComputed(); t.Owner != w.me || t.Iter != k.own.Iter || t.Parts <= k.own.Parts || !k.starting && (now == nil || now != &k.own) {
+	if now := w.taskBeingComputed(); t.Owner != w.me || t.Iter != k.own.Iter || t.Parts <= k.own.Parts || !k.starting &&
+		(now == nil || now != &k.own) {
 		panic(fmt.Sprintf("core: worker %d: its work policy divides %+v, which is not allowed while %+v is computed", w.me, t, k.own))
 	}
 	k.own.Parts = t.Parts
@@ -373,26 +377,4 @@ func (w *Worker) checkWork() error {
 		}
 	}
 	return nil
-}
-
-// Tasks says which tasks the worker has, beside its own iteration, and what its policy says of those that others have; "" if none.
-func (w *Worker) Tasks() string {
-	if w.work == nil {
-		return ""
-	}
-	var parts []string
-	for _, t := range w.work.queue {
-		parts = append(parts, fmt.Sprintf("it has yet to compute part %d of iteration %d of worker %d", t.Part, t.Iter, t.Owner))
-	}
-	for _, o := range w.work.owed {
-		parts = append(parts, fmt.Sprintf("shard %d has not acknowledged part %d of iteration %d of worker %d", o.shard, o.task.Part, o.task.Iter, o.task.Owner))
-	}
-	if s, ok := w.work.policy.(fmt.Stringer); ok && s.String() != "" {
-		parts = append(parts, s.String())
-	}
-	const shown = 8
-	if n := len(parts); n > shown {
-		parts = append(parts[:shown], fmt.Sprintf("and %d more", n-shown))
-	}
-	return strings.Join(parts, "; ")
 }

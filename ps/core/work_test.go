@@ -286,7 +286,8 @@ func TestWorkIsComputedOnce(t *testing.T) {
 		})
 	}
 	if min(whole, shared, helped, back, cancelled) == 0 {
-		t.Errorf("of iterations %d were whole and %d shared; %d tasks were taken, %d given back, %d samples cancelled", whole, shared, helped, back, cancelled)
+		t.Errorf("of iterations %d were whole and %d shared; %d tasks were taken, %d given back, %d samples cancelled",
+			whole, shared, helped, back, cancelled)
 	}
 }
 
@@ -297,7 +298,8 @@ func workIsComputedOnce(t *rapid.T, name string) *workDriver {
 	if name == "ssp" {
 		rl.params = &scheme.SSPParams{Staleness: 1, Release: scheme.ReleaseSoft}
 	}
-	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 3}, {Name: "b", Layer: 1, N: 3}, {Name: "c", Layer: 2, N: 2}}, shard.Options{Slice: "layer", MaxBytes: 8, Servers: 2, Rules: []string{"*"}})
+	plan, err := shard.Cut([]shard.Param{{Name: "a", Layer: 0, N: 3}, {Name: "b", Layer: 1, N: 3},
+		{Name: "c", Layer: 2, N: 2}}, shard.Options{Slice: "layer", MaxBytes: 8, Servers: 2, Rules: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}

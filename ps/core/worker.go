@@ -270,7 +270,8 @@ func (w *Worker) advance(out []Effect) []Effect {
 		w.state = Finished
 		out = w.leaveWork(out)
 		for m := range w.plan.Servers {
-			out = append(out, Effect{Kind: Send, To: int32(m), Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.pushedUpTo(int32(m)), Clock: w.life}})
+			out = append(out, Effect{Kind: Send, To: int32(m),
+				Msg: wire.Header{Kind: wire.Left, Worker: w.me, Iter: w.pushedUpTo(int32(m)), Clock: w.life}})
 		}
 		return w.finishIfDrained(out)
 	}
@@ -281,7 +282,8 @@ func (w *Worker) advance(out []Effect) []Effect {
 // beginExchange begins the exchange of the iteration that was started.
 func (w *Worker) beginExchange() {
 	if next := max(w.replies.next, w.iter+1); next != w.early.nextIter {
-		panic(fmt.Sprintf("core: worker %d started iteration %d before a shard let it into %d, and that shard's scheme does not declare that it may skip iterations: %v", w.me, w.early.nextIter, next, w))
+		panic(fmt.Sprintf("core: worker %d started iteration %d before a shard let it into %d, and that shard's scheme "+
+			"does not declare that it may skip iterations: %v", w.me, w.early.nextIter, next, w))
 	}
 	w.state, w.early.nextStarted, w.iter, w.reportedClock = Computing, false, w.early.nextIter, w.replies.clock
 	if w.first < 0 {

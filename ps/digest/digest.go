@@ -1,5 +1,5 @@
-// Package digest records checksums of the parameters of shards while a run trains, so that two runs that should be equal can be compared version by
-// version (`fluentps verify`).
+// Package digest records checksums of the parameters of shards while a run trains, so that two runs that should be
+// equal can be compared version by version (`fluentps verify`).
 package digest
 
 import (
@@ -28,9 +28,10 @@ const lineMax = 64
 // castagnoli selects CRC-32C, for which processors have an instruction.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Log keeps the checksums of one server: a line "version,shard,crc32c" each, the checksum in hexadecimal, of the values as they lie in memory. A
-// nil Log keeps nothing. A goroutine of its own writes the lines, once a second, so that a killed run has all but the last, and a file system that
-// does not answer does not stop the training. Note and Close belong to the goroutine that drives the server.
+// Log keeps the checksums of one server: a line "version,shard,crc32c" each, the checksum in hexadecimal, of the
+// values as they lie in memory. A nil Log keeps nothing. A goroutine of its own writes the lines, once a second, so
+// that a killed run has all but the last, and a file system that does not answer does not stop the training. Note and
+// Close belong to the goroutine that drives the server.
 type Log struct {
 	every int64
 	room  int // bytes of lines that may wait
@@ -111,7 +112,8 @@ func asBytes(values []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), 4*len(values))
 }
 
-// Close writes what is left. It returns the errors of all writes, and an error for lines that are lost. It waits for the file system, but not for ever.
+// Close writes what is left. It returns the errors of all writes, and an error for lines that are lost. It waits for
+// the file system, but not for ever.
 func (l *Log) Close() error { return l.closeWithin(closeWait) }
 
 func (l *Log) closeWithin(wait time.Duration) error {
@@ -139,8 +141,8 @@ type Key struct {
 	Shard   int32
 }
 
-// Parse reads the lines of a file into a table. The last line of a key counts: a run that resumes makes versions again. A last line without an end is
-// left out: a killed run tears it. The table has at most linesMax keys.
+// Parse reads the lines of a file into a table. The last line of a key counts: a run that resumes makes versions
+// again. A last line without an end is left out: a killed run tears it. The table has at most linesMax keys.
 func Parse(into map[Key]uint32, file io.Reader, linesMax int) error {
 	lines := bufio.NewReaderSize(file, 1<<16)
 	for number := 1; ; number++ {

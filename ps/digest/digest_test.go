@@ -21,8 +21,8 @@ type file struct {
 
 func (f *file) Close() error { f.closed = true; return nil }
 
-// What Note writes is what Parse reads: of every so many versions the CRC-32C of the little-endian values, the last line of a key. A torn last line is left
-// out.
+// What Note writes is what Parse reads: of every so many versions the CRC-32C of the little-endian values, the last
+// line of a key. A torn last line is left out.
 func TestDigestsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		every := rapid.Int64Range(1, 4).Draw(t, "every")
@@ -100,7 +100,8 @@ func TestAHungFileSystemStopsNothing(t *testing.T) {
 	}
 	lost := l.lost
 	err := l.closeWithin(1)
-	if err == nil || !strings.Contains(err.Error(), "has not written the last lines within 1ns") || !strings.Contains(err.Error(), fmt.Sprintf("too slow for %d lines", lost)) {
+	if err == nil || !strings.Contains(err.Error(), "has not written the last lines within 1ns") ||
+		!strings.Contains(err.Error(), fmt.Sprintf("too slow for %d lines", lost)) {
 		t.Fatal(err)
 	}
 	close(h.letGo)

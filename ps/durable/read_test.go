@@ -57,7 +57,8 @@ func TestOpenStreamRefusesOtherSpellings(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/dev/fd/../../.." + fifo, "/dev/fd//../../.." + fifo, "/dev/fd/0/../../../.." + fifo, "/dev/fd/../../../dev/zero", "/dev/fd/", "/dev/fd/0x", "/dev/fd/+0", "/dev/stdin/../zero"} {
+	for _, path := range []string{"/dev/fd/../../.." + fifo, "/dev/fd//../../.." + fifo, "/dev/fd/0/../../../.." + fifo,
+		"/dev/fd/../../../dev/zero", "/dev/fd/", "/dev/fd/0x", "/dev/fd/+0", "/dev/stdin/../zero"} {
 		done := make(chan error, 1)
 		go func() {
 			f, err := OpenStream(path)

@@ -37,7 +37,8 @@ type Options struct {
 // New makes an evaluator with an arena and a device of its own.
 func New(r *station.Station, o Options) (*Evaluator, error) {
 	batchMax := r.Architecture.EvalRows()
-	e := &Evaluator{station: r, o: o, batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax), rows: make([]int32, 0, batchMax)}
+	e := &Evaluator{station: r, o: o, batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax),
+		rows: make([]int32, 0, batchMax)}
 	var err error
 	if e.arena, err = r.Transport.Alloc(r.Plan.Arena * shard.ElemBytes); err != nil {
 		return nil, fmt.Errorf("evaluation arena: %w", err)

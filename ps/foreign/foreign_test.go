@@ -28,7 +28,8 @@ func TestText(t *testing.T) {
 }
 
 func TestWord(t *testing.T) {
-	for s, want := range map[string]string{"node-1.cluster": "node-1.cluster", "7; rm -rf ~": `"7; rm -rf ~"`, "$(x)": `"$(x)"`, "a b": `"a b"`, "\x1b": `"\x1b"`, "": `""`} {
+	for s, want := range map[string]string{"node-1.cluster": "node-1.cluster", "7; rm -rf ~": `"7; rm -rf ~"`,
+		"$(x)": `"$(x)"`, "a b": `"a b"`, "\x1b": `"\x1b"`, "": `""`} {
 		if got := Word(s); got != want {
 			t.Errorf("%q: %s, want %s", s, got, want)
 		}
@@ -67,7 +68,8 @@ func FuzzText(f *testing.F) {
 }
 
 func TestIsJob(t *testing.T) {
-	for s, want := range map[string]bool{"7": true, "12_3": true, "12+1": true, "": false, "7; rm -rf ~": false, "-u": false, "12_": false, "_3": false, "12_3_4": false, "7\n": false, "١": false, strings.Repeat("1", 21): false} {
+	for s, want := range map[string]bool{"7": true, "12_3": true, "12+1": true, "": false, "7; rm -rf ~": false,
+		"-u": false, "12_": false, "_3": false, "12_3_4": false, "7\n": false, "١": false, strings.Repeat("1", 21): false} {
 		if IsJob(s) != want {
 			t.Errorf("%q: %t, want %t", s, IsJob(s), want)
 		}

@@ -167,7 +167,9 @@ func planHosts(b *strings.Builder, l *Ledger, set *workload.Set) {
 	}
 	_ = t.Flush() // a strings.Builder never fails
 	fullest := slices.MaxFunc(all, func(a, b HostMemory) int { return cmp.Compare(a.Total(), b.Total()) })
-	fmt.Fprintf(b, "  most: %s on %s; one process of run --local %d: %s\n", metrics.Size(fullest.Total()), fullest.Host, len(l.Ranks), metrics.Size(l.Process()))
-	b.WriteString(metrics.Wrap(fmt.Sprintf("  rows: their numbers; data set: %s for each rank, with run --local once; set-up: more than training takes, while data are read and dealt; programs: Go, MPI and other libraries",
+	fmt.Fprintf(b, "  most: %s on %s; one process of run --local %d: %s\n", metrics.Size(fullest.Total()), fullest.Host,
+		len(l.Ranks), metrics.Size(l.Process()))
+	b.WriteString(metrics.Wrap(fmt.Sprintf("  rows: their numbers; data set: %s for each rank, with run --local once; "+
+		"set-up: more than training takes, while data are read and dealt; programs: Go, MPI and other libraries",
 		metrics.Size(set.Bytes())), metrics.TextWidth, 2) + "\n")
 }

@@ -39,7 +39,8 @@ func TestHostsTakeWhatTheirRanksDo(t *testing.T) {
 			hosts[i] = fmt.Sprintf("h%d", rapid.IntRange(0, 3).Draw(rt, "host"))
 		}
 		c := load(t, rapid.SampledFrom([][]string{
-			{}, {"cluster.placement=colocate"}, {"cluster.placement=mixed"}, {"cluster.hierarchy=node", "cluster.placement=pack"}, {"baseline=allreduce"}, {"baseline=pslite"},
+			{}, {"cluster.placement=colocate"}, {"cluster.placement=mixed"},
+			{"cluster.hierarchy=node", "cluster.placement=pack"}, {"baseline=allreduce"}, {"baseline=pslite"},
 			{"checkpoint={every: 1m, replica: 1}"}, {"evaluate.where=online"}, {"payload.push=topk"}, {"evaluate.every_epochs=0"},
 		}).Draw(rt, "set")...)
 		all, roles, q := hostsOf(t, c, hosts)

@@ -133,7 +133,8 @@ func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	if Reduces(c) && (c.BaselineAlgorithm == "auto" || c.BaselineAlgorithm == "mpi") {
 		arenas++ // MPI_Iallreduce copies each bucket, and all of them may be in flight
 	}
-	return arenas*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) + workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
+	return arenas*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) +
+		workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
 }
 
 // checkpointCopyBytes is what a worker copies for a checkpoint during training: the residual and the state of its own
@@ -217,7 +218,8 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 			vectors += state // the copy for a checkpoint in writing
 		}
 		versions := int64(count) * int64(aligned(int(s.Bytes()))) // aligned as in shared memory
-		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) + serverEncodedBytes(c, s, workers) + t.aheadBytes(s)
+		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) +
+			serverEncodedBytes(c, s, workers) + t.aheadBytes(s)
 	}
 	return total, nil
 }

@@ -45,7 +45,8 @@ func TestEncodedBytesAreInTheLimits(t *testing.T) {
 
 // A piece with its keys is never longer than a message, and no shorter than it need be.
 func TestMessagesWithKeysFit(t *testing.T) {
-	params := []workload.Param{{Name: "a.weight", Shape: []int{5000, 4000}}, {Name: "a.bias", Shape: []int{5000}}, {Name: "b.weight", Layer: 1, Shape: []int{1000, 5000}}}
+	params := []workload.Param{{Name: "a.weight", Shape: []int{5000, 4000}}, {Name: "a.bias", Shape: []int{5000}},
+		{Name: "b.weight", Layer: 1, Shape: []int{1000, 5000}}}
 	for keys, pieces := range map[string]int{shard.KeysTensor: 4, shard.KeysList: 2, shard.KeysScalar: 5} {
 		p, err := Plan(load(t, "baseline={name: pslite, keys: "+keys+"}"), params, 2, Link{})
 		if err != nil {
@@ -92,7 +93,8 @@ func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 	}
 	saving := load(t, "checkpoint.every_updates=5", "sync=[{match: '*', scheme: ssp, staleness: 2, fold: rank}]")
 	if more, err := routesOf(saving, p, 4).ServerBytes(0); err != nil || more != got+448+400 {
-		t.Errorf("ServerBytes = %d, %v with checkpoints during training; want %d, a version in writing and a copy of the momentum", more, err, got+448+400)
+		t.Errorf("ServerBytes = %d, %v with checkpoints during training; want %d, a version in writing and a copy of the "+
+			"momentum", more, err, got+448+400)
 	}
 	two := load(t, "sync=[{match: '*', schemes: [{scheme: asp, until: 5}, {scheme: ssp, staleness: 2, fold: rank, until: 9}, {scheme: bsp}]}]")
 	if again, err := routesOf(two, p, 4).ServerBytes(0); err != nil || again != got {
@@ -102,7 +104,8 @@ func TestServerBytesIsWhatTheNodeMayAskFor(t *testing.T) {
 
 func TestAPieceThatGrowsPastAMessageIsRefused(t *testing.T) {
 	cfg := load(t, "payload={push: topk, ratio: 1}", "shards.max_bytes=48MiB")
-	if _, err := Plan(cfg, paramsOf(12<<20), 1, Link{}); err == nil || !strings.Contains(err.Error(), "shards.max_bytes 48.00 MiB may take 96.00 MiB as topk (ratio 1)") {
+	if _, err := Plan(cfg, paramsOf(12<<20), 1, Link{}); err == nil ||
+		!strings.Contains(err.Error(), "shards.max_bytes 48.00 MiB may take 96.00 MiB as topk (ratio 1)") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := Plan(load(t, "shards.max_bytes=48MiB"), paramsOf(12<<20), 1, Link{}); err != nil {

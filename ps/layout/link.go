@@ -16,25 +16,28 @@ type Link struct {
 	Given bool    // the configuration says the rate. Else it was measured, and another run of the same configuration may measure another
 }
 
-// A server's part of the parameters is cut into shards, so that replies of the first shards travel while the others are pushed. With k shards a
-// round takes 1 + 1/k of the time that the link needs in one direction. A shard costs headers and calls, too, which thin links hide.
+// A server's part of the parameters is cut into shards, so that replies of the first shards travel while the others
+// are pushed. With k shards a round takes 1 + 1/k of the time that the link needs in one direction. A shard costs
+// headers and calls, too, which thin links hide.
 const (
 	partsMax = 32
 	partTime = 0.0005 // seconds: the least time of a shard on the link
 )
 
-// thinPiece is the length of a piece over a thin link, in bytes. Open MPI and MPICH send that much over TCP without asking the receiver first
-// (btl_tcp_eager_limit: 64 KiB): where both directions of a link are busy, a question and its answer wait behind what is queued. Measured with 2
-// servers and 2 workers over 200 Mbit/s, 16 MiB, bsp: pieces of 32 KiB reach 0.97 of the limit of the link, of 60 KiB 0.95, of 1 MiB 0.5.
+// thinPiece is the length of a piece over a thin link, in bytes. Open MPI and MPICH send that much over TCP without
+// asking the receiver first (btl_tcp_eager_limit: 64 KiB): where both directions of a link are busy, a question and
+// its answer wait behind what is queued. Measured with 2 servers and 2 workers over 200 Mbit/s, 16 MiB, bsp: pieces
+// of 32 KiB reach 0.97 of the limit of the link, of 60 KiB 0.95, of 1 MiB 0.5.
 const thinPiece = 32 << 10
 
-// thinRate is the rate, in bytes per second, up to which a link takes so long for thinPiece bytes that shorter messages cost nothing: 0.16 ms.
+// thinRate is the rate, in bytes per second, up to which a link takes so long for thinPiece bytes that shorter
+// messages cost nothing: 0.16 ms.
 const thinRate = 2e8
 
-// windowTime, in seconds, is how long the link needs for the bytes in flight between a worker and a server: some times as long as a message and
-// the news that it was received take on their way. More fills queues in switches, which drop messages and let senders at the far end wait.
-// Measured over 200 Mbit/s: with 32 KiB in flight rounds reach 0.97 of the limit, with 64 KiB 0.92, with 96 KiB 0.88. Over 1 Gbit/s 64 KiB
-// reach 0.98 and 128 KiB 0.94.
+// windowTime, in seconds, is how long the link needs for the bytes in flight between a worker and a server: some
+// times as long as a message and the news that it was received take on their way. More fills queues in switches,
+// which drop messages and let senders at the far end wait. Measured over 200 Mbit/s: with 32 KiB in flight rounds
+// reach 0.97 of the limit, with 64 KiB 0.92, with 96 KiB 0.88. Over 1 Gbit/s 64 KiB reach 0.98 and 128 KiB 0.94.
 const windowTime = 0.0005
 
 // windowsMax bounds how much more may be in flight to a server that owns more than others.
@@ -81,14 +84,16 @@ func (l Link) cut(c *configs.Config, o *shard.Options) {
 	}
 }
 
-// counts says whether the cut depends on the link. With a codec, which works on pieces, it does not depend on what was measured, and so no bits do.
+// counts says whether the cut depends on the link. With a codec, which works on pieces, it does not depend on what
+// was measured, and so no bits do.
 func (l Link) counts(c *configs.Config) bool {
 	return l.Rate > 0 && !c.InRounds() && !Reduces(c) && (l.Given || !c.Payload.Lossy())
 }
 
-// windows is by server how many bytes may be in flight between it and a worker over a thin link; nil elsewhere. All messages to a rank share its
-// card, in proportion to what is in flight. So a server that owns twice as much has twice the window: else its worker's other pushes, and the
-// replies of servers that work, too, would leave it waiting.
+// windows is by server how many bytes may be in flight between it and a worker over a thin link; nil elsewhere. All
+// messages to a rank share its card, in proportion to what is in flight. So a server that owns twice as much has
+// twice the window: else its worker's other pushes, and the replies of servers that work, too, would leave it
+// waiting.
 func (l Link) windows(c *configs.Config, p *shard.Plan) []int64 {
 	if !l.IsThin() || !l.counts(c) {
 		return nil

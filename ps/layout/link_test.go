@@ -9,8 +9,9 @@ import (
 	"fluentps/ps/workload"
 )
 
-// What a link wants: over up to 1.6 Gbit/s shards and pieces of 32 KiB, at most 32 shards a server, and so much in flight as the link carries in
-// half a millisecond; over faster links longer shards, whole pieces and no window; within a host one shard a server.
+// What a link wants: over up to 1.6 Gbit/s shards and pieces of 32 KiB, at most 32 shards a server, and so much in
+// flight as the link carries in half a millisecond; over faster links longer shards, whole pieces and no window;
+// within a host one shard a server.
 func TestTheLinkDecidesTheCut(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
@@ -34,13 +35,15 @@ func TestTheLinkDecidesTheCut(t *testing.T) {
 		{"shards.slice=layer", mib, Link{Rate: 25e6}, 1, 32 << 10, "[131072 32768]"},
 		{"payload.push=topk", mib, Link{Rate: 25e6}, 1, 512 << 10, "[]"}, // measured: bits must not depend on it
 		{"payload.push=topk", mib, Link{Rate: 25e6, Given: true}, 16, 32 << 10, "[32768 32768]"},
-		{"baseline=pslite baseline.keys=list shards.slice=even shards.parts=3", mib, Link{Rate: 25e6, Given: true}, 1, 512 << 10, "[]"}, // a message a server, whatever shards says
-		{"baseline=pslite", mib, Link{Rate: 25e6, Given: true}, 2, 838860, "[]"},                                                        // a shard a tensor and server
+		// a message a server, whatever shards says
+		{"baseline=pslite baseline.keys=list shards.slice=even shards.parts=3", mib, Link{Rate: 25e6, Given: true}, 1, 512 << 10, "[]"},
+		{"baseline=pslite", mib, Link{Rate: 25e6, Given: true}, 2, 838860, "[]"}, // a shard a tensor and server
 	} {
 		t.Run(fmt.Sprintf("%s %d %+v", c.set, c.bytes, c.link), func(t *testing.T) {
 			set := strings.Fields(c.set)
 			big := c.bytes / 4 / 5 * 4 // a layer with four fifths of the model, and one with the rest
-			p, err := Plan(load(t, set...), []workload.Param{{Name: "a.w", Shape: []int{big}}, {Name: "b.w", Layer: 1, Shape: []int{c.bytes/4 - big}}}, 2, c.link)
+			p, err := Plan(load(t, set...),
+				[]workload.Param{{Name: "a.w", Shape: []int{big}}, {Name: "b.w", Layer: 1, Shape: []int{c.bytes/4 - big}}}, 2, c.link)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +51,8 @@ func TestTheLinkDecidesTheCut(t *testing.T) {
 			for _, q := range p.Pieces {
 				longest = max(longest, q.Bytes())
 			}
-			if parts := int64(len(p.OfServer(0))); parts != c.parts || fmt.Sprint(p.Windows) != c.windows || longest > c.piece || longest < c.piece*3/4 {
+			if parts := int64(len(p.OfServer(0))); parts != c.parts || fmt.Sprint(p.Windows) != c.windows ||
+				longest > c.piece || longest < c.piece*3/4 {
 				t.Errorf("%d shards of server 0, pieces of %d bytes, windows %v", parts, longest, p.Windows)
 			}
 		})
@@ -107,7 +111,8 @@ func TestTheLinkOfAConfiguration(t *testing.T) {
 			t.Errorf("%q on %v: %+v, %v", c.link, c.hosts, got, err)
 		}
 	}
-	if _, err := LinkOf(load(t, "cluster.link=200Mbit,c=1Gbit"), []string{"a", "b"}); err == nil || !strings.Contains(err.Error(), "cluster.link") {
+	if _, err := LinkOf(load(t, "cluster.link=200Mbit,c=1Gbit"), []string{"a", "b"}); err == nil ||
+		!strings.Contains(err.Error(), "cluster.link") {
 		t.Errorf("a host that is not there: %v", err)
 	}
 }

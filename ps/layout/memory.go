@@ -73,7 +73,8 @@ func (m Memory) text() string {
 	}
 	parts := []part{
 		{m.Server, "versions, staged pushes, sums and optimizer of its shards (lower staleness, use fold: arrival, or more servers)"},
-		{m.Worker, "parameters, gradients, with push: delta optimizer, with payload encoded pieces and a residual, and with essp s+2 copies of its worker (lower staleness)"},
+		{m.Worker, "parameters, gradients, with push: delta optimizer, with payload encoded pieces and a residual, and " +
+			"with essp s+2 copies of its worker (lower staleness)"},
 		{m.Rows, "numbers of its worker's rows (fewer data.rows, or more workers)"},
 		{m.Dealing, "more while these are dealt (data.partition: disjoint_contiguous or disjoint_round_robin needs none)"},
 		{m.Data, "the data set"},

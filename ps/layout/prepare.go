@@ -34,7 +34,8 @@ func Prepare(c *configs.Config, roles shard.Roles, hosts []string, set *workload
 		return q, err
 	}
 	if len(q.Plan.Pieces) > PiecesMax {
-		return q, fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", c.Shards.MaxBytes, len(q.Plan.Pieces), PiecesMax)
+		return q, fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", c.Shards.MaxBytes,
+			len(q.Plan.Pieces), PiecesMax)
 	}
 	q.Ledger, err = NewLedger(NewRoutes(c, q.Plan, roles, nodesOf(hosts), Thresholds{}), hosts, set)
 	return q, err
@@ -48,11 +49,13 @@ func checkPieces(c *configs.Config, params []workload.Param) error {
 	}
 	piecesMin := elements / max(1, c.Shards.MaxBytes/shard.ElemBytes)
 	if piecesMin > PiecesMax {
-		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more; the limit is %d: raise it, or take a smaller model", c.Shards.MaxBytes, elements, piecesMin, PiecesMax)
+		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more; the limit is "+
+			"%d: raise it, or take a smaller model", c.Shards.MaxBytes, elements, piecesMin, PiecesMax)
 	}
 	const lists = 2 // a piece is in the list of the plan and in that of its shard
 	if bytes := piecesMin * lists * shard.PieceSize; bytes > c.Cluster.MemoryMax {
-		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more, whose list alone takes %s; cluster.memory_max is %s: raise shards.max_bytes",
+		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more, whose list "+
+			"alone takes %s; cluster.memory_max is %s: raise shards.max_bytes",
 			c.Shards.MaxBytes, elements, piecesMin, metrics.Size(bytes), metrics.Size(c.Cluster.MemoryMax))
 	}
 	return nil

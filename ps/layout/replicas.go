@@ -38,7 +38,8 @@ func planReplicas(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 			senders[to]++
 		}
 	}
-	fmt.Fprintf(b, "Replicas: at most, beside headers, %s in %s; each rank: at most %s of parcels\n", strings.Join(text, ", "), MemoryRoot, metrics.Size(int64(slices.Max(senders)+2)*(ParcelHead+ParcelMax)))
+	fmt.Fprintf(b, "Replicas: at most, beside headers, %s in %s; each rank: at most %s of parcels\n",
+		strings.Join(text, ", "), MemoryRoot, metrics.Size(int64(slices.Max(senders)+2)*(ParcelHead+ParcelMax)))
 }
 
 // nodesOf returns, by rank, the first rank of its host.

@@ -76,7 +76,8 @@ func NewRoutes(c *configs.Config, p *shard.Plan, roles shard.Roles, nodes []int,
 		limits.Shared = SharedMin
 	}
 	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
-	t := &Routes{cfg: c, plan: p, roles: roles, keyed: keyedCodecs(c, p), shared: sharedShards(c, p, limits.Shared), copies: make([]bool, len(p.Shards)), deltas: make([]bool, len(p.Pieces))}
+	t := &Routes{cfg: c, plan: p, roles: roles, keyed: keyedCodecs(c, p), shared: sharedShards(c, p, limits.Shared),
+		copies: make([]bool, len(p.Shards)), deltas: make([]bool, len(p.Pieces))}
 	t.push, t.reply = inlineWays(p, copyOf, pushBytes, limits.Inline), inlineWays(p, copyOf, replyBytes, limits.Inline)
 	t.pushCodec, t.replyCodec = t.addRowCodecs(t.codecsOf(c.PushCodec())), t.codecsOf(c.PullCodec())
 	for i := range p.Shards {

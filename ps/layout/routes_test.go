@@ -20,7 +20,8 @@ func TestPiecesOfCopiesAreAllInlineOrNone(t *testing.T) {
 	for _, c := range []struct {
 		kind scheme.Copies
 		want string
-	}{{scheme.Pulled, "[with the headers by themselves with the headers]"}, {scheme.Cached, "[by themselves by themselves by themselves]"}, {scheme.Published, "[by themselves by themselves by themselves]"}} {
+	}{{scheme.Pulled, "[with the headers by themselves with the headers]"},
+		{scheme.Cached, "[by themselves by themselves by themselves]"}, {scheme.Published, "[by themselves by themselves by themselves]"}} {
 		if got := fmt.Sprint(inlineWays(p, func(int) core.Copy { return core.Copy{Kind: c.kind} }, pushBytes, InlineMax)); got != c.want {
 			t.Errorf("%v: %s, want %s", c.kind, got, c.want)
 		}

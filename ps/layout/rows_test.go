@@ -20,8 +20,10 @@ func TestPushesOfRows(t *testing.T) {
 	partial := 0
 	rapid.Check(t, func(t *rapid.T) {
 		width, rows := rapid.IntRange(1, 7).Draw(t, "width"), rapid.IntRange(1, 40).Draw(t, "rows")
-		params := []shard.Param{{Name: "embedding", N: width * rows, Row: width}, {Name: "dense", Layer: 1, N: rapid.IntRange(1, 50).Draw(t, "dense")}}
-		o := shard.Options{Slice: rapid.SampledFrom(shard.Slices()).Draw(t, "slice"), MaxBytes: rapid.Int64Range(4, 200).Draw(t, "max_bytes"), Servers: 2, Rules: []string{"*"},
+		params := []shard.Param{{Name: "embedding", N: width * rows, Row: width},
+			{Name: "dense", Layer: 1, N: rapid.IntRange(1, 50).Draw(t, "dense")}}
+		o := shard.Options{Slice: rapid.SampledFrom(shard.Slices()).Draw(t, "slice"),
+			MaxBytes: rapid.Int64Range(4, 200).Draw(t, "max_bytes"), Servers: 2, Rules: []string{"*"},
 			RowBytes: func(width, cut, n int) int { return payload.NewRows(width, cut).EncodedMax(n) }}
 		plan, err := shard.Cut(params, o)
 		if err != nil {

@@ -88,7 +88,8 @@ func planShared(b *strings.Builder, t *Routes, hosts []string) {
 	if order == nil {
 		return
 	}
-	fmt.Fprintf(b, "\nShared memory, if there is enough: %d of %s, those of at least %s; for these, servers and workers of one host send only headers\n",
+	fmt.Fprintf(b, "\nShared memory, if there is enough: %d of %s, those of at least %s; for these, servers and "+
+		"workers of one host send only headers\n",
 		countTrue(t.shared), metrics.Count(len(t.shared), "shard"), metrics.Size(SharedMin))
 	for _, host := range order {
 		fmt.Fprintf(b, "  %s  %s of /dev/shm: %s\n", host, metrics.Size(int64(bytes[host])), strings.Join(ranks[host], ", "))

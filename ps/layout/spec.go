@@ -25,7 +25,8 @@ import (
 // DataSpec is the data set that the configuration names.
 func DataSpec(c *configs.Config) workload.DataSpec { return c.Data.Spec(c.Seed, c.Cluster.MemoryMax) }
 
-// Plan cuts a model into shards for this many servers, whose hosts have this link. It refuses a model with too many pieces before it lists them.
+// Plan cuts a model into shards for this many servers, whose hosts have this link. It refuses a model with too many
+// pieces before it lists them.
 func Plan(c *configs.Config, params []workload.Param, servers int, link Link) (*shard.Plan, error) {
 	if err := checkPieces(c, params); err != nil {
 		return nil, err
@@ -63,7 +64,8 @@ func Plan(c *configs.Config, params []workload.Param, servers int, link Link) (*
 		return nil, err
 	}
 	if push, _ := p.Largest(); push > comm.MessageMax {
-		return nil, fmt.Errorf("payload: a piece of shards.max_bytes %s may take %s as %s, and a message has at most %s; set shards.max_bytes to half of it, or lower payload.ratio",
+		return nil, fmt.Errorf("payload: a piece of shards.max_bytes %s may take %s as %s, and a message has at most %s; "+
+			"set shards.max_bytes to half of it, or lower payload.ratio",
 			metrics.Size(c.Shards.MaxBytes), metrics.Size(push), c.Payload.PushText(), metrics.Size(comm.MessageMax))
 	}
 	if _, err := Fragments(c, p); err != nil {
@@ -107,7 +109,8 @@ func InitialRows(c *configs.Config, workers, worker, rows int) ([]int32, error) 
 // RowsOf is what an assignment deals to one of the ranks that compute, out of so many rows.
 func RowsOf(c *configs.Config, a *work.Assignment, worker, rows int) workload.Assignment {
 	p := a.Plan()
-	of := workload.Assignment{Number: a.Number, From: a.From, Batch: a.Batches[worker], Rows: workload.Deal(p.Rows(rows), worker, c.Seed, a.Number)}
+	of := workload.Assignment{Number: a.Number, From: a.From, Batch: a.Batches[worker],
+		Rows: workload.Deal(p.Rows(rows), worker, c.Seed, a.Number)}
 	if a.Epoch {
 		of.Pass = p.Iterations
 	}
@@ -120,7 +123,8 @@ func BudgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
 	for w := range roles.Workers {
 		team = max(team, len(roles.Team(w)))
 	}
-	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates, PerPush: int64(team*c.BatchMax(roles.Computes())) * max(1, c.Local.Steps)}
+	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates,
+		PerPush: int64(team*c.BatchMax(roles.Computes())) * max(1, c.Local.Steps)}
 }
 
 // Fragments deals the shards to the fragments that are exchanged in turn; nil: all shards are exchanged together.
@@ -145,7 +149,8 @@ func StepsOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) (o s
 	if err != nil {
 		return o, err
 	}
-	o = steps.Options{Spec: c.Local, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())), Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
+	o = steps.Options{Spec: c.Local, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())),
+		Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
 		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}
 	o.States, o.IsState = statesOf(c, p)
 	if Teams(c) { // a step of a team is host_steps steps of each rank
@@ -191,7 +196,8 @@ func HostStepsOf(c *configs.Config, p *shard.Plan) (o steps.Options, err error) 
 	if err != nil {
 		return o, err
 	}
-	return steps.Options{Spec: local.Averages(c.Local.HostSteps), Env: local.Env{Workers: 1, Rate: update.Rate}, Plan: p, Update: update, Batch: 1,
+	return steps.Options{Spec: local.Averages(c.Local.HostSteps), Env: local.Env{Workers: 1, Rate: update.Rate}, Plan: p,
+		Update: update, Batch: 1,
 		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
 }
 

@@ -43,7 +43,8 @@ func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, s
 }
 
 func planRoles(b *strings.Builder, roles shard.Roles, hosts []string) {
-	fmt.Fprintf(b, "Roles: %s, %s, %s\n", metrics.Count(len(hosts), "rank"), metrics.Count(len(roles.Servers), "server"), metrics.Count(len(roles.Workers), "worker"))
+	fmt.Fprintf(b, "Roles: %s, %s, %s\n", metrics.Count(len(hosts), "rank"), metrics.Count(len(roles.Servers), "server"),
+		metrics.Count(len(roles.Workers), "worker"))
 	var order []string
 	byHost := map[string][]string{}
 	for rank, h := range hosts {

@@ -28,7 +28,8 @@ func TestThePlanSaysWhenSchemesChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := Text(c, p, roles, hosts, set, Link{})
-	for _, want := range []string{"bsp>asp>ssp", "*: bsp until iteration 10, then asp until iteration 30, then ssp; each change waits until all workers have come to it"} {
+	for _, want := range []string{"bsp>asp>ssp",
+		"*: bsp until iteration 10, then asp until iteration 30, then ssp; each change waits until all workers have come to it"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -61,7 +62,8 @@ func TestTextGolden(t *testing.T) {
 	textGolden(t, "plan", "model={name: mlp, layers: [16, 12]}", "train.stop={epochs: 4}", "shards={slice: layer, max_bytes: 512B}",
 		"sync=[{match: 'fc9.*', scheme: asp}, {match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3, fold: rank}]")
 	textGolden(t, "plan-keys", "model={name: mlp, layers: [200]}", "baseline={name: pslite, keys: scalar}")
-	textGolden(t, "plan-payload", "model={name: mlp, layers: [200]}", "payload={push: topk, ratio: 0.01, pull: bfloat16}", "send={order: priority}")
+	textGolden(t, "plan-payload", "model={name: mlp, layers: [200]}",
+		"payload={push: topk, ratio: 0.01, pull: bfloat16}", "send={order: priority}")
 }
 
 // textOf is the plan of a run of 2 servers and 4 workers on 2 hosts.
@@ -181,8 +183,10 @@ func TestPlanSaysHowCheckpointsAreMade(t *testing.T) {
 	}{
 		{[]string{"checkpoint.every=10m"}, "every 10m0s, of a version announced in advance; no worker waits\n  kept: the newest 3\n"},
 		{[]string{"checkpoint={every_updates: 50, keep: 2, best: loss}", "evaluate.where=online", "sync=[{match: '*', scheme: asp}]"},
-			"every 50 versions of the lead shard, all workers pause for each until the slowest has ended its iteration\n  kept: the newest 2, and the best by test loss, for which rank 0 evaluates each, beside training\n"},
-		{[]string{"checkpoint.every=10m", "sync=[{match: '*.bias', scheme: bsp}, {match: '*', scheme: asp}]"}, "has ended its iteration, the same iteration for all\n"},
+			"every 50 versions of the lead shard, all workers pause for each until the slowest has ended its iteration\n  " +
+				"kept: the newest 2, and the best by test loss, for which rank 0 evaluates each, beside training\n"},
+		{[]string{"checkpoint.every=10m", "sync=[{match: '*.bias', scheme: bsp}, {match: '*', scheme: asp}]"},
+			"has ended its iteration, the same iteration for all\n"},
 	} {
 		if text := textOf(t, c.set...); !strings.Contains(text, c.want) {
 			t.Errorf("%v: no %q in\n%s", c.set, c.want, text)
@@ -207,23 +211,37 @@ func TestPlanSaysHowLargeAnUpdateIs(t *testing.T) {
 	}
 }
 
-// With steps of the workers' own the plan says what a step and an iteration are, what the servers do, and that shards whose fragments take turns
-// make fewer versions. What only the run decides is an upper limit.
+// With steps of the workers' own the plan says what a step and an iteration are, what the servers do, and that shards
+// whose fragments take turns make fewer versions. What only the run decides is an upper limit.
 func TestThePlanOfStepsOfTheirOwn(t *testing.T) {
-	base := []string{"data={set: generated, rows: 640}", "train.batch_per_worker=16", "train.stop={epochs: 10}", "model={name: mlp, layers: [16]}"} // 100 steps of 64 samples
+	// 100 steps of 64 samples
+	base := []string{"data={set: generated, rows: 640}", "train.batch_per_worker=16", "train.stop={epochs: 10}",
+		"model={name: mlp, layers: [16]}"}
 	for local, want := range map[string][]string{
-		"{policy: averaging, steps: 5}": {"a step is 64 samples", "iterations: 20 in all, 2 an epoch", "an iteration is 5 steps of each worker and an exchange; 100 steps of each worker in all", "local averaging: each worker takes",
-			"servers: sgd, lr 1, along the mean of the changes, weighted by samples: averaging of parameters", "bsp: 20 updates of a shard, one for each iteration: effective batch 320 samples"},
-		"{policy: diloco, steps: 5, period: {name: qsr, alpha: 0.5}}": {"an iteration is 5 to (0.5 / learning rate)^2 steps of each worker and an exchange", "iterations: at most 100 in all, at most 10 an epoch",
-			"servers: nesterov, lr 0.7, momentum 0.9", "bsp: at most 100 updates of a shard, one for each iteration: effective batch 64 samples or more"},
-		"{policy: slowmo, steps: 8, period: {name: adacomm, interval: 3}}":       {"at first 8 steps of each worker, and fewer every 3 exchanges as the loss falls", "servers: slowmo, lr 1, momentum 0.5"},
-		"{policy: averaging, steps: 8, period: {name: selsync, threshold: 0.2}}": {"1 to 8 steps of each worker, until the gradients of one have changed by 0.2 (1 up to step 25), and an exchange"},
-		"{policy: hpsgd, compensate: 0.04}":                                      {"as many steps of each worker as the last one takes, at least 1", "while its last push is in flight", "all of the same weight, which workers correct with lambda 0.04"},
-		"{policy: post_local, switch: 30}":                                       {"1 step of each worker and an exchange up to step 30, and from there 4 steps of each worker and an exchange"},
-		"{policy: streaming_diloco, steps: 10, fragments: 2, delay: 3, keep: 0.5}": {"5 steps of each worker and the exchange of one of 2 fragments, in turn", "goes on for 3 steps before it takes an answer over, and keeps 0.5 of its own parameters",
-			"bsp: 10 updates of a shard, one for each of its exchanges: effective batch 640 samples", "Traffic per 2 iterations, in which each shard is exchanged once"},
-		"{policy: async_local, steps: 4}": {"4 steps of the fastest worker, fewer of slower ones", "servers: delayed_nesterov, lr 0.1, momentum 0.9, along each change; the momentum changes every 4 versions"},
-		"{policy: easgd, steps: 4}":       {"each push moves them 0.1 of the way to its worker, and the worker as far to them", "while its last push is in flight"},
+		"{policy: averaging, steps: 5}": {"a step is 64 samples", "iterations: 20 in all, 2 an epoch",
+			"an iteration is 5 steps of each worker and an exchange; 100 steps of each worker in all", "local averaging: each worker takes",
+			"servers: sgd, lr 1, along the mean of the changes, weighted by samples: averaging of parameters",
+			"bsp: 20 updates of a shard, one for each iteration: effective batch 320 samples"},
+		"{policy: diloco, steps: 5, period: {name: qsr, alpha: 0.5}}": {"an iteration is 5 to (0.5 / learning rate)^2 " +
+			"steps of each worker and an exchange", "iterations: at most 100 in all, at most 10 an epoch",
+			"servers: nesterov, lr 0.7, momentum 0.9",
+			"bsp: at most 100 updates of a shard, one for each iteration: effective batch 64 samples or more"},
+		"{policy: slowmo, steps: 8, period: {name: adacomm, interval: 3}}": {"at first 8 steps of each worker, and " +
+			"fewer every 3 exchanges as the loss falls", "servers: slowmo, lr 1, momentum 0.5"},
+		"{policy: averaging, steps: 8, period: {name: selsync, threshold: 0.2}}": {"1 to 8 steps of each worker, until " +
+			"the gradients of one have changed by 0.2 (1 up to step 25), and an exchange"},
+		"{policy: hpsgd, compensate: 0.04}": {"as many steps of each worker as the last one takes, at least 1",
+			"while its last push is in flight", "all of the same weight, which workers correct with lambda 0.04"},
+		"{policy: post_local, switch: 30}": {"1 step of each worker and an exchange up to step 30, and from there 4 " +
+			"steps of each worker and an exchange"},
+		"{policy: streaming_diloco, steps: 10, fragments: 2, delay: 3, keep: 0.5}": {"5 steps of each worker and the " +
+			"exchange of one of 2 fragments, in turn", "goes on for 3 steps before it takes an answer over, and keeps 0.5 of its own parameters",
+			"bsp: 10 updates of a shard, one for each of its exchanges: effective batch 640 samples",
+			"Traffic per 2 iterations, in which each shard is exchanged once"},
+		"{policy: async_local, steps: 4}": {"4 steps of the fastest worker, fewer of slower ones",
+			"servers: delayed_nesterov, lr 0.1, momentum 0.9, along each change; the momentum changes every 4 versions"},
+		"{policy: easgd, steps: 4}": {"each push moves them 0.1 of the way to its worker, and the worker as far to them",
+			"while its last push is in flight"},
 	} {
 		text := textOf(t, append(base, "local="+local)...)
 		for _, want := range want {

@@ -18,7 +18,8 @@ func PausesInStep(c *configs.Config, p *shard.Plan) bool {
 		rule := p.Shards[i].Rule
 		rules[rule] = c.Sync[rule].InTurn()
 	}
-	return c.DealsBatches() || core.MustPauseInStep(rules, int(p.Shards[0].Rule)) // a worker that waits for its batch gets no reply that could stop it
+	// a worker that waits for its batch gets no reply that could stop it
+	return c.DealsBatches() || core.MustPauseInStep(rules, int(p.Shards[0].Rule))
 }
 
 // planCheckpoints prints when checkpoints are written during training, how large they are, and which are kept.

@@ -29,29 +29,36 @@ func planMemory(b *strings.Builder, t *Routes, hosts []string, set *workload.Set
 	fmt.Fprintf(b, "  each worker: %s (%s)\n", metrics.Size(WorkerBytes(c, p, len(roles.Workers))), workerText(c, p))
 	computes := roles.Computes()
 	if n := rowBytesOf(c, rows, computes); n.Kept > 0 {
-		fmt.Fprintf(b, "  each rank that computes: %s (numbers of its rows, and their order in an epoch)%s\n", metrics.Size(n.Kept), moreText(n.Dealing, "while rows are dealt, before training"))
+		fmt.Fprintf(b, "  each rank that computes: %s (numbers of its rows, and their order in an epoch)%s\n",
+			metrics.Size(n.Kept), moreText(n.Dealing, "while rows are dealt, before training"))
 	}
 	records := RecordsMax(c, computes)
 	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", metrics.Size(int64(records)*metrics.IterationBytes), records)
 	if n := timelineBytes(c, p, roles); n > 0 {
 		l := Timeline(c, p, roles)
-		fmt.Fprintf(b, "  each rank: %s (timeline: its first %d spans; all of the first %d iterations, then every tenth up to ten times as many, every hundredth, and so on)\n", metrics.Size(n), l.Events, l.First)
+		fmt.Fprintf(b, "  each rank: %s (timeline: its first %d spans; all of the first %d iterations, then every tenth "+
+			"up to ten times as many, every hundredth, and so on)\n", metrics.Size(n), l.Events, l.First)
 	}
 	if scratch.Worker > 0 {
-		fmt.Fprintf(b, "  each rank that computes: %s (values and gradients of the layers, on a batch of %d)\n", metrics.Size(scratch.Worker), c.BatchMax(computes))
+		fmt.Fprintf(b, "  each rank that computes: %s (values and gradients of the layers, on a batch of %d)\n",
+			metrics.Size(scratch.Worker), c.BatchMax(computes))
 	}
 	if computes > len(roles.Workers) {
 		arena := metrics.Size(int64(p.Arena) * shard.ElemBytes)
-		fmt.Fprintf(b, "  each worker with members: %s more for the sums of their gradients; each member: %s (gradients; the parameters are its worker's), and the records\n", arena, arena)
-		fmt.Fprintf(b, "  shared between the ranks of a host, of these: %s of parameters of a worker with members, %s of gradients of each member\n", arena, arena)
+		fmt.Fprintf(b, "  each worker with members: %s more for the sums of their gradients; each member: %s (gradients; "+
+			"the parameters are its worker's), and the records\n", arena, arena)
+		fmt.Fprintf(b, "  shared between the ranks of a host, of these: %s of parameters of a worker with members, %s of "+
+			"gradients of each member\n", arena, arena)
 	}
 	ranks := len(roles.Servers) + computes
 	var frames int64
 	for rank := range ranks {
 		frames = max(frames, t.FrameBytes(rank)+roundBytes(c, p, roles))
 	}
-	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s queued inside MPI, at most %s of messages being filled or sent, %s while it evaluates\n",
-		metrics.Size(int64(RingDepth(ranks))*comm.CtlMax), metrics.Size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax), metrics.Size(frames), metrics.Size(int64(p.Arena)*shard.ElemBytes+scratch.Evaluation))
+	fmt.Fprintf(b, "  each rank: %s of receives for control messages, at most %s queued inside MPI, at most %s of "+
+		"messages being filled or sent, %s while it evaluates\n",
+		metrics.Size(int64(RingDepth(ranks))*comm.CtlMax), metrics.Size(int64(ranks-1)*comm.BacklogMax*comm.CtlMax),
+		metrics.Size(frames), metrics.Size(int64(p.Arena)*shard.ElemBytes+scratch.Evaluation))
 	fmt.Fprintf(b, "  each rank: %s (the data set)%s, %s (the program and its libraries, with %s of garbage)\n",
 		metrics.Size(set.Bytes()), moreText(set.ReadBytes(), "while it is read"), metrics.Size(ProgramBytes), metrics.Size(GarbageBytesMax))
 	if l == nil {

@@ -56,7 +56,8 @@ func planTeams(b *strings.Builder, p *shard.Plan, roles shard.Roles, hosts []str
 		return
 	}
 	computes := roles.Computing()
-	fmt.Fprintf(b, "\nHierarchy node: %s for %s, which push and pull; gradients are summed on each host\n", metrics.Count(len(computes), "rank")+" compute", metrics.Count(len(roles.Workers), "worker"))
+	fmt.Fprintf(b, "\nHierarchy node: %s for %s, which push and pull; gradients are summed on each host\n",
+		metrics.Count(len(computes), "rank")+" compute", metrics.Count(len(roles.Workers), "worker"))
 	const shown = 8
 	for w := range roles.Workers {
 		if w == shown {
@@ -95,8 +96,10 @@ func planMixed(b *strings.Builder, c *configs.Config, p *shard.Plan, roles shard
 		total += s
 	}
 	part := func(share int) string {
-		return fmt.Sprintf("%.1f%% of the parameters, about %s", 100*float64(share)/float64(total), metrics.Size(int64(p.Arena)*shard.ElemBytes*int64(share)/int64(total)))
+		return fmt.Sprintf("%.1f%% of the parameters, about %s", 100*float64(share)/float64(total),
+			metrics.Size(int64(p.Arena)*shard.ElemBytes*int64(share)/int64(total)))
 	}
-	fmt.Fprintf(b, "\nPlacement mixed (the split of BytePS, for one rank a machine): %d that only serve hold %s each\n  %d that work too hold %s each\n",
+	fmt.Fprintf(b, "\nPlacement mixed (the split of BytePS, for one rank a machine): %d that only serve hold %s "+
+		"each\n  %d that work too hold %s each\n",
 		dedicated, part(shares[0]), len(shares)-dedicated, part(shares[len(shares)-1]))
 }

@@ -19,12 +19,14 @@ func planShards(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	if c.InRounds() {
 		pieceMax = messageBytes(c, len(p.Params))
 	}
-	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena, c.Shards.Slice, metrics.Size(pieceMax))
+	fmt.Fprintf(b, "\nShards: %d of %d parameters, slice %s, pieces of at most %s\n", len(p.Shards), p.Arena,
+		c.Shards.Slice, metrics.Size(pieceMax))
 	rows := [][]string{{"shard", "name", "scheme", "server", "elements", "bytes", "pieces"}}
 	params := []string{"parameters"}
 	for i := range p.Shards {
 		s := &p.Shards[i]
-		rows = append(rows, []string{fmt.Sprint(s.ID), metrics.Cut(s.Name, planNameMax), c.Sync[s.Rule].Schemes(), fmt.Sprint(s.Server), fmt.Sprintf("%d:%d", s.Lo, s.Hi), metrics.Size(s.Bytes()), fmt.Sprint(len(s.Pieces))})
+		rows = append(rows, []string{fmt.Sprint(s.ID), metrics.Cut(s.Name, planNameMax), c.Sync[s.Rule].Schemes(),
+			fmt.Sprint(s.Server), fmt.Sprintf("%d:%d", s.Lo, s.Hi), metrics.Size(s.Bytes()), fmt.Sprint(len(s.Pieces))})
 		params = append(params, partsOf(p, s))
 	}
 	b.WriteString(metrics.Listed(rows, params, 2))

@@ -44,12 +44,14 @@ func planTraffic(b *strings.Builder, t *Routes) {
 	if turns := c.Local.Turns(); turns > 1 {
 		per = fmt.Sprintf("%d iterations, in which each shard is exchanged once", turns)
 	}
-	fmt.Fprintf(b, "\nTraffic per %s: each worker at most %d messages, %s; all %d workers %s\n", per, messages+bulk, metrics.Size(bytes), workers, metrics.Size(bytes*int64(workers)))
+	fmt.Fprintf(b, "\nTraffic per %s: each worker at most %d messages, %s; all %d workers %s\n", per, messages+bulk,
+		metrics.Size(bytes), workers, metrics.Size(bytes*int64(workers)))
 	pieces := fmt.Sprint(small)
 	if smallReplies != small {
 		pieces = fmt.Sprintf("%d of pushes and %d of replies", small, smallReplies)
 	}
-	fmt.Fprintf(b, "  %s of %s, those of at most %s, travel with the headers\n", pieces, metrics.Count(len(p.Pieces), "piece"), metrics.Size(InlineMax))
+	fmt.Fprintf(b, "  %s of %s, those of at most %s, travel with the headers\n", pieces,
+		metrics.Count(len(p.Pieces), "piece"), metrics.Size(InlineMax))
 	planPayload(b, c, p, push, reply)
 }
 
@@ -59,9 +61,11 @@ func planPayload(b *strings.Builder, c *configs.Config, p *shard.Plan, push, rep
 		return
 	}
 	arena := int64(p.Arena) * shard.ElemBytes
-	fmt.Fprintf(b, "Payload: lossy: pushes %s, at most %s of %s; replies %s, %s\n", c.Payload.PushText(), metrics.Size(push), metrics.Size(arena), c.Payload.Pull, metrics.Size(reply))
+	fmt.Fprintf(b, "Payload: lossy: pushes %s, at most %s of %s; replies %s, %s\n", c.Payload.PushText(),
+		metrics.Size(push), metrics.Size(arena), c.Payload.Pull, metrics.Size(reply))
 	if bytes := workerEncodedBytes(c, p); c.Payload.Residual() {
-		fmt.Fprintf(b, "  each worker: %s of the above for encoded pieces, %s for the residual of its pushes\n", metrics.Size(bytes-arena), metrics.Size(arena))
+		fmt.Fprintf(b, "  each worker: %s of the above for encoded pieces, %s for the residual of its pushes\n",
+			metrics.Size(bytes-arena), metrics.Size(arena))
 	} else {
 		fmt.Fprintf(b, "  each worker: %s of the above for encoded pieces\n", metrics.Size(bytes))
 	}
@@ -72,7 +76,8 @@ func planLink(b *strings.Builder, c *configs.Config, hosts []string, link Link) 
 	switch {
 	case !Apart(hosts) || !link.counts(c) && !(link.Rate == 0 && AsksForLink(c)):
 	case link.Rate == 0:
-		b.WriteString("\nLink between hosts: not known here. A run measures it at its start: over up to 1.6 Gbit/s it cuts more and shorter shards and pieces than below; cluster.link says the rate beforehand\n")
+		b.WriteString("\nLink between hosts: not known here. A run measures it at its start: over up to 1.6 Gbit/s it " +
+			"cuts more and shorter shards and pieces than below; cluster.link says the rate beforehand\n")
 	default:
 		from := "measured"
 		if link.Given {
@@ -108,13 +113,16 @@ func planSend(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 		if window == 0 {
 			window = 2 * largest
 		}
-		fmt.Fprintf(b, "Send: priority: at most %s in flight between a worker and a server, each way; the largest piece has %s\n", metrics.Size(max(window, largest)), metrics.Size(largest))
+		fmt.Fprintf(b, "Send: priority: at most %s in flight between a worker and a server, each way; the largest piece "+
+			"has %s\n", metrics.Size(max(window, largest)), metrics.Size(largest))
 	case "credit":
 		o := send.Options{Spec: c.Send, Windows: p.Windows}
 		credit, t := o.CreditOf()
-		fmt.Fprintf(b, "Send: credit: at most %s in flight between a worker and a server, each way; the largest piece has %s\n", metrics.Size(credit+largest-1), metrics.Size(largest))
+		fmt.Fprintf(b, "Send: credit: at most %s in flight between a worker and a server, each way; the largest piece "+
+			"has %s\n", metrics.Size(credit+largest-1), metrics.Size(largest))
 		if t.Points > 0 {
-			fmt.Fprintf(b, "  each worker tries %d credits between %s and %s in its first %d iterations\n", t.Points, metrics.Size(t.Min), metrics.Size(t.Max), t.Points*(t.Steps+1))
+			fmt.Fprintf(b, "  each worker tries %d credits between %s and %s in its first %d iterations\n", t.Points,
+				metrics.Size(t.Min), metrics.Size(t.Max), t.Points*(t.Steps+1))
 		}
 	}
 }
@@ -124,26 +132,30 @@ func planBaseline(b *strings.Builder, c *configs.Config, p *shard.Plan) {
 	switch c.Baseline {
 	case configs.BaselineAllreduce:
 		n := len(p.Buckets())
-		fmt.Fprintf(b, "\nBaseline allreduce: no servers and no shards, all ranks work (cluster.servers, cluster.placement, shards and send are not used)\n"+
+		fmt.Fprintf(b, "\nBaseline allreduce: no servers and no shards, all ranks work (cluster.servers, "+
+			"cluster.placement, shards and send are not used)\n"+
 			"  gradients of %d parameters are summed over all ranks in %s of at least %s (but the last), last layers first, while backward runs\n",
 			p.Arena, metrics.Count(n, "collective"), metrics.Size(shard.BucketBytes))
 	case configs.BaselinePSLite:
 		fmt.Fprintf(b, "\nBaseline pslite: keys: %s: %s (shards.max_bytes and send are not used)\n"+
-			"  after backward all keys are pushed, each push is acknowledged, a barrier at rank 0, then all keys are pulled\n", c.BaselineKeys, keysText[c.BaselineKeys])
+			"  after backward all keys are pushed, each push is acknowledged, a barrier at rank 0, then all keys are pulled\n",
+			c.BaselineKeys, keysText[c.BaselineKeys])
 	}
 }
 
 // keysText describes, by the setting, a key and a message.
 var keysText = map[string]string{
 	shard.KeysTensor: "every tensor is a key, with a message of its own",
-	shard.KeysList:   "every tensor is a key, and a message has all that a server holds, with 12 bytes a tensor of key and length, a pull with 8",
+	shard.KeysList: "every tensor is a key, and a message has all that a server holds, with 12 bytes a tensor of " +
+		"key and length, a pull with 8",
 	shard.KeysScalar: "every scalar is a key, and a message has all that a server holds: 12 bytes a parameter pushed, 8 pulled, 12 replied",
 }
 
 // planReduced prints the traffic of an all-reduce. What moves inside it is up to the MPI library.
 func planReduced(b *strings.Builder, p *shard.Plan, workers int) {
 	bytes := int64(p.Arena+shard.BucketTail) * shard.ElemBytes
-	fmt.Fprintf(b, "\nTraffic per iteration: each worker passes %s to the collective and receives sums of the same size; a ring would move %s each way\n",
+	fmt.Fprintf(b, "\nTraffic per iteration: each worker passes %s to the collective and receives sums of the same "+
+		"size; a ring would move %s each way\n",
 		metrics.Size(bytes), metrics.Size(2*bytes*int64(workers-1)/int64(workers)))
 }
 

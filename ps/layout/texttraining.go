@@ -56,11 +56,13 @@ func Changes(c *configs.Config, p *shard.Plan, e *core.Effect) (all []metrics.Ch
 	await := awaits[scheme.Turn(int64(e.Src)-1, len(awaits))]
 	why := await.String()
 	if e.To >= 0 {
-		why = fmt.Sprintf("worker %d takes %.2f times the median, and took more than %g times the median in %d iterations in a row", e.To, e.Scale, await.Factor, await.Rounds)
+		why = fmt.Sprintf("worker %d takes %.2f times the median, and took more than %g times the median in %d "+
+			"iterations in a row", e.To, e.Scale, await.Factor, await.Rounds)
 	}
 	for i := range c.Sync {
 		if r := &c.Sync[i]; r.Awaits() && hasShards(p, i) {
-			all = append(all, metrics.Change{Iteration: e.Iter, Match: r.Match, Scheme: r.Phases()[scheme.Turn(int64(e.Src), len(awaits))].Scheme, Why: why})
+			all = append(all, metrics.Change{Iteration: e.Iter, Match: r.Match,
+				Scheme: r.Phases()[scheme.Turn(int64(e.Src), len(awaits))].Scheme, Why: why})
 		}
 	}
 	return all
@@ -68,7 +70,8 @@ func Changes(c *configs.Config, p *shard.Plan, e *core.Effect) (all []metrics.Ch
 
 // FactsOf is what the ranks and the data add to the configuration of a run.
 func FactsOf(p *shard.Plan, roles shard.Roles, rows int) configs.Facts {
-	return configs.Facts{Workers: len(roles.Workers), Computes: roles.Computes(), Servers: len(roles.Servers), Rows: rows, Lead: int(p.Shards[0].Rule) + 1}
+	return configs.Facts{Workers: len(roles.Workers), Computes: roles.Computes(), Servers: len(roles.Servers),
+		Rows: rows, Lead: int(p.Shards[0].Rule) + 1}
 }
 
 // planTraining prints the length of the run, in iterations and in updates, and the samples of an update.
@@ -88,14 +91,16 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	if c.Local.IsSet() {
 		what = "a step"
 	}
-	fmt.Fprintf(b, "\nTraining: %d rows; %s is %d samples: %s of %s\n", rows, what, n.PerStep, metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
+	fmt.Fprintf(b, "\nTraining: %d rows; %s is %d samples: %s of %s\n", rows, what, n.PerStep,
+		metrics.Count(f.Computes, "rank")+" that compute, batches", batches)
 	epoch := decimal(n.Epoch)
 	if n.Varies || n.LeavesOut {
 		epoch = "at most " + epoch
 	}
 	fmt.Fprintf(b, "  iterations: %s, %s an epoch; the run ends after %s\n", iterationsText(n, c.Train.Stop), epoch, budgetText(c.Train.Stop))
 	if n.LeavesOut {
-		fmt.Fprintf(b, "  work.policy %s leaves samples out: an epoch is %d samples that are computed, in %s iterations if none is left out\n", c.Work.Policy, rows, decimal(math.Ceil(float64(rows)/float64(n.PerIteration))))
+		fmt.Fprintf(b, "  work.policy %s leaves samples out: an epoch is %d samples that are computed, in %s iterations "+
+			"if none is left out\n", c.Work.Policy, rows, decimal(math.Ceil(float64(rows)/float64(n.PerIteration))))
 	}
 	b.WriteString(planLocal(c, n, f.Workers))
 	printed := map[string]bool{}
@@ -129,13 +134,15 @@ func planTraining(b *strings.Builder, c *configs.Config, p *shard.Plan, roles sh
 	if s := c.Work.Code.Stragglers; c.Coded() && s > 0 {
 		if alpha := c.Work.Code.Alpha; alpha > 0 {
 			share := float64(s+1) / (float64(s) + alpha)
-			fmt.Fprintf(b, "  coded: a worker computes %.3g of these batches an iteration: %.3g of its own alone, pushed first, and the rest of %d, pushed as a sum; twice what is pushed below\n", share*alpha, share, s+1)
+			fmt.Fprintf(b, "  coded: a worker computes %.3g of these batches an iteration: %.3g of its own alone, pushed "+
+				"first, and the rest of %d, pushed as a sum; twice what is pushed below\n", share*alpha, share, s+1)
 			return
 		}
 		fmt.Fprintf(b, "  coded: a worker computes %d of these batches an iteration and pushes their sum\n", s+1)
 	}
 	if c.Work.Policy == work.Partial && c.Work.Load > 1 {
-		fmt.Fprintf(b, "  partial: a worker computes up to %d of these batches an iteration and pushes each, up to %d times what is pushed below\n", c.Work.Load, c.Work.Load)
+		fmt.Fprintf(b, "  partial: a worker computes up to %d of these batches an iteration and pushes each, up to %d "+
+			"times what is pushed below\n", c.Work.Load, c.Work.Load)
 	}
 }
 
@@ -192,7 +199,8 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 		meaning = "one for each of its exchanges"
 	}
 	if p, drops := ph.Params.(*scheme.DropParams); drops && p.Required > 0 && p.Required < int64(f.Workers) {
-		meaning, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers), perPush*float64(p.Required)
+		meaning, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers),
+			perPush*float64(p.Required)
 	}
 	if !ph.Whole() {
 		several := float64(ph.Several(f.Workers))
@@ -230,7 +238,8 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 	if n.LeavesOut {
 		least = "at most "
 	}
-	text := fmt.Sprintf("  %s: %s of a shard, %s: effective batch %s%s%s", ph.Scheme, number, meaning, least, plural(math.Round(batch), "sample"), more)
+	text := fmt.Sprintf("  %s: %s of a shard, %s: effective batch %s%s%s", ph.Scheme, number, meaning, least,
+		plural(math.Round(batch), "sample"), more)
 	return text + shareText(ph, f.Workers) + "\n"
 }
 
@@ -275,12 +284,14 @@ func planLocal(c *configs.Config, n configs.Length, workers int) string {
 	case e.Fragments && l.Delay == 0:
 		text += "\n  a worker waits for the answer to a push before its next step"
 	case e.Fragments:
-		text += fmt.Sprintf("\n  a worker goes on for %s before it takes an answer over, and keeps %s of its own parameters", plural(float64(l.Delay), "step"), decimal(l.Keep))
+		text += fmt.Sprintf("\n  a worker goes on for %s before it takes an answer over, and keeps %s of its own parameters",
+			plural(float64(l.Delay), "step"), decimal(l.Keep))
 	case e.Late:
 		text += "\n  a worker takes these steps while its last push is in flight"
 	}
 	if Teams(c) {
-		text += fmt.Sprintf("\n  the ranks of a host average their parameters every %s, and one of them exchanges the mean", plural(float64(l.HostSteps), "step"))
+		text += fmt.Sprintf("\n  the ranks of a host average their parameters every %s, and one of them exchanges the mean",
+			plural(float64(l.HostSteps), "step"))
 	}
 	return text + "\n  " + outerText(c, e, workers) + "\n"
 }

@@ -20,7 +20,8 @@ func Warnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
 	}
 	for m, n := range load {
 		if n == 0 {
-			w = append(w, fmt.Sprintf("server %d (rank %d) owns no shard and will be idle: use shards.slice: even, or fewer servers", m, roles.Servers[m]))
+			w = append(w, fmt.Sprintf("server %d (rank %d) owns no shard and will be idle: use shards.slice: even, or fewer "+
+				"servers", m, roles.Servers[m]))
 		}
 	}
 	mean := float64(p.Arena) * shard.ElemBytes / float64(p.Servers)
@@ -39,10 +40,14 @@ func Warnings(c *configs.Config, p *shard.Plan, roles shard.Roles) []string {
 	}
 	push, reply := p.Largest()
 	if window, largest := c.Send.Window, max(push, reply); window > 0 && window < 2*largest {
-		w = append(w, fmt.Sprintf("send.window %s is less than two of the largest pieces (%s): a link idles between two of them; set shards.max_bytes to at most %s, or raise the window", metrics.Size(window), metrics.Size(largest), metrics.Size(window/2)))
+		w = append(w, fmt.Sprintf("send.window %s is less than two of the largest pieces (%s): a link idles between two "+
+			"of them; set shards.max_bytes to at most %s, or raise the window", metrics.Size(window), metrics.Size(largest), metrics.Size(window/2)))
 	}
-	if i := slices.IndexFunc(p.Shards, func(s shard.Shard) bool { return len(s.Pieces) > 1 }); i >= 0 && c.Send.Order != "auto" && c.Send.Order != "fifo" {
-		w = append(w, fmt.Sprintf("send.order %s: shard %d has %s, which others may overtake, and is answered only after all of them have landed; with shards.slice: slices each piece is answered by itself", c.Send.Order, i, metrics.Count(len(p.Shards[i].Pieces), "piece")))
+	if i := slices.IndexFunc(p.Shards, func(s shard.Shard) bool { return len(s.Pieces) > 1 }); i >= 0 &&
+		c.Send.Order != "auto" && c.Send.Order != "fifo" {
+		w = append(w, fmt.Sprintf("send.order %s: shard %d has %s, which others may overtake, and is answered only after "+
+			"all of them have landed; with shards.slice: slices each piece is answered by itself", c.Send.Order, i,
+			metrics.Count(len(p.Shards[i].Pieces), "piece")))
 	}
 	if names["bsp"] && len(names) > 1 {
 		w = append(w, "a bsp shard beside others: a worker starts when its last shard has replied, so the strictest shard sets the pace")

@@ -71,8 +71,8 @@ func (l *Link) HandleHeader(kind wire.Kind, h func(h *wire.Header)) {
 	l.Handle(kind, func(_ int, m *wire.Record) { h(&m.Header) })
 }
 
-// MatchBulk lets a bulk message count as sent only when its receiver has met it with a receive, if the transport can tell. So a window of bytes
-// in flight bounds what lies in the queues of hosts and switches, too.
+// MatchBulk lets a bulk message count as sent only when its receiver has met it with a receive, if the transport can
+// tell. So a window of bytes in flight bounds what lies in the queues of hosts and switches, too.
 func (l *Link) MatchBulk() { l.matching, _ = l.t.(comm.Matching) }
 
 // Fail records the first failure of a handler, which ends every Drive. A nil error is ignored.

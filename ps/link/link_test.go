@@ -127,7 +127,8 @@ func TestAllRanksReturnTheErrorOfOne(t *testing.T) {
 			mine = errors.New("the disk is gone")
 		}
 		var agreed *ExitError
-		if err := l.Agree(mine, 3); !errors.As(err, &agreed) || agreed.Code != 3 || agreed.Text != "the disk is gone\n  (only on rank 2, host h1; the other 2 of 3 ranks are fine)" {
+		if err := l.Agree(mine, 3); !errors.As(err, &agreed) || agreed.Code != 3 ||
+			agreed.Text != "the disk is gone\n  (only on rank 2, host h1; the other 2 of 3 ranks are fine)" {
 			return fmt.Errorf("rank %d: %w", l.me, err)
 		}
 		return nil

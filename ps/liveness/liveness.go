@@ -79,7 +79,8 @@ func Open(t comm.Transport, o Options) *Liveness {
 		return nil
 	}
 	l := &Liveness{o: o, t: t, me: t.Rank(), beats: beats, start: time.Now(),
-		attach: make(chan Attacher), stop: make(chan struct{}), done: make(chan struct{}), gaveUp: make(chan struct{}, 1), printedBy: map[int]bool{}, log: o.Log}
+		attach: make(chan Attacher), stop: make(chan struct{}), done: make(chan struct{}), gaveUp: make(chan struct{}, 1),
+		printedBy: map[int]bool{}, log: o.Log}
 	l.peers = []int{0}
 	if l.me == 0 {
 		l.peers = l.peers[:0]
@@ -228,13 +229,15 @@ func (l *Liveness) poll() (wait time.Duration, end bool) {
 	l.mu.Unlock()
 	if concluded {
 		if limit := l.v.limit; limit > 0 && l.v.at-concludedAt >= limit {
-			l.logger().Error("the run is over, but the ranks have not left within stall.peer "+limit.String()+"; leaving with its exit code", "code", code)
+			l.logger().Error("the run is over, but the ranks have not left within stall.peer "+limit.String()+
+				"; leaving with its exit code", "code", code)
 			l.t.Abort(code)
 		}
 		return 0, false
 	}
 	if l.v.stuck() {
-		l.logger().Error(fmt.Sprintf("stall: MPI has been busy here with one call for %s, the limit of stall.peer: another rank of this host may be stopped; ending the run with exit code %d", l.v.limit, l.o.Code))
+		l.logger().Error(fmt.Sprintf("stall: MPI has been busy here with one call for %s, the limit of stall.peer: "+
+			"another rank of this host may be stopped; ending the run with exit code %d", l.v.limit, l.o.Code))
 		return noticeMax, true
 	}
 	lost := l.v.lost()
@@ -270,7 +273,8 @@ func (l *Liveness) logLost(lost []int) {
 	if n := len(lost) - most; n > 0 {
 		ranks += fmt.Sprintf("; and %d more", n)
 	}
-	l.logger().Error(fmt.Sprintf("stall: no sign of life for %s, the limit of stall.peer, of %s: killed, stopped or cut off by its host or network; ending the run with exit code %d",
+	l.logger().Error(fmt.Sprintf("stall: no sign of life for %s, the limit of stall.peer, of %s: killed, stopped or "+
+		"cut off by its host or network; ending the run with exit code %d",
 		l.v.limit, ranks, l.o.Code))
 }
 

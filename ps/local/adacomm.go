@@ -7,9 +7,11 @@ import (
 
 // adaComm exchanges more often as the loss falls.
 var adaComm = PeriodEntry{
-	Name:   "adacomm",
-	Rule:   "at first local.steps steps; after each interval exchanges local.steps * sqrt(loss / first loss), rounded up, or half as many as before if that is no fewer",
-	Source: "AdaComm (Wang and Joshi, MLSys 2019), abstract and recollection [A, M]: reconstructed; its interval is a time, ours counts exchanges, so that runs repeat",
+	Name: "adacomm",
+	Rule: "at first local.steps steps; after each interval exchanges local.steps * sqrt(loss / first loss), rounded " +
+		"up, or half as many as before if that is no fewer",
+	Source: "AdaComm (Wang and Joshi, MLSys 2019), abstract and recollection [A, M]: reconstructed; its interval is a " +
+		"time, ours counts exchanges, so that runs repeat",
 	Papers: []string{"wang2019adaptive"},
 	make:   func(s Spec, _ Env) period { return &adaptive{base: s.Steps, interval: s.Period.Interval, now: s.Steps} },
 }
@@ -45,7 +47,8 @@ func (p *adaptive) Recall(m []float64) error {
 	const countMax = 1 << 53 // whole numbers above are not exact
 	isCount := func(x, most float64) bool { return x >= 0 && x <= most && x == math.Trunc(x) }
 	if len(m) != 3 || !isCount(m[0], StepsMax) || m[0] < 1 || !isCount(m[1], countMax) || !(m[2] >= 0) || math.IsInf(m[2], 0) {
-		return fmt.Errorf("local: adacomm cannot continue from %v: it saves the steps of a round, the rounds since the last change, and the first loss", m)
+		return fmt.Errorf("local: adacomm cannot continue from %v: it saves the steps of a round, the rounds since the "+
+			"last change, and the first loss", m)
 	}
 	p.now, p.rounds, p.first = int64(m[0]), int64(m[1]), m[2]
 	return nil

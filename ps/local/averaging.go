@@ -3,7 +3,8 @@ package local
 // averaging is parameter averaging: a round of steps, then the parameters become the mean over all workers.
 var averaging = Entry{
 	Name: "averaging", Periods: true,
-	Rule:     "each worker takes some steps from the servers' parameters, which then become the mean of what the workers came to, weighted by samples",
+	Rule: "each worker takes some steps from the servers' parameters, which then become the mean of what the " +
+		"workers came to, weighted by samples",
 	Source:   "DL4J's distributed training, part 1 [P]; McMahan et al., AISTATS 2017",
 	Papers:   []string{"mcmahan2017communication"},
 	Defaults: map[string]string{"local.steps": "10"},

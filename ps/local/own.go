@@ -28,9 +28,11 @@ func (e Entry) Complete() error {
 	case e.make == nil:
 		return errors.New("its Entry lacks what makes the policy; call Making")
 	case e.Late && e.Fragments:
-		return errors.New("its Entry takes over all answers with its push, and exchanges only some of the shards in a round; set one of Late and Fragments")
+		return errors.New("its Entry takes over all answers with its push, and exchanges only some of the shards in a " +
+			"round; set one of Late and Fragments")
 	case e.Take == Mix && !e.Fragments:
-		return errors.New("its Entry keeps a share of its own parameters, but without Fragments each round begins with the servers'; set Fragments, or Take: Replace")
+		return errors.New("its Entry keeps a share of its own parameters, but without Fragments each round begins with " +
+			"the servers'; set Fragments, or Take: Replace")
 	case e.Take == Elastic && !e.Late:
 		return errors.New("its Entry moves by the answer to its last push, which it compares with when it pushes; set Late, or Take: Replace")
 	}

@@ -17,7 +17,8 @@ func (one) Memory() []float64           { return nil }
 func (one) Recall([]float64) error      { return nil }
 
 func whole() local.Entry {
-	return local.Entry{Name: "one", Rule: "one step", Source: "ours", Defaults: map[string]string{"local.steps": "1"}}.Making(func(local.Spec, local.Env) local.Policy { return one{} })
+	return local.Entry{Name: "one", Rule: "one step", Source: "ours",
+		Defaults: map[string]string{"local.steps": "1"}}.Making(func(local.Spec, local.Env) local.Policy { return one{} })
 }
 
 // A policy can be added, and taken out again, and the ones of the table could be added.
@@ -32,14 +33,16 @@ func TestAPolicyIsAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, names := range map[string][]string{"policy": local.All.Names(), "policy with a rule of the servers": local.OuterRules(), "policy with a rate": local.OuterRates()} {
+	for what, names := range map[string][]string{"policy": local.All.Names(),
+		"policy with a rule of the servers": local.OuterRules(), "policy with a rate": local.OuterRates()} {
 		if !slices.Contains(names, "one") {
 			t.Errorf("one is no %s: %v", what, names)
 		}
 	}
 	s := local.Defaults()
 	s.Policy, s.Steps = "one", 7
-	if p, err := local.New(s, local.Env{Workers: 1, Rate: func(float64) float64 { return 1 }}); err != nil || p.Round(local.Now{}).Steps != 1 || s.Constant() != 7 {
+	if p, err := local.New(s, local.Env{Workers: 1, Rate: func(float64) float64 { return 1 }}); err != nil ||
+		p.Round(local.Now{}).Steps != 1 || s.Constant() != 7 {
 		t.Errorf("a policy %v, %v, whose rounds have %d steps", p, err, s.Constant())
 	}
 	if _, err := localtest.Add(whole()); err == nil || !strings.Contains(err.Error(), `"one": the name is taken`) {

@@ -94,8 +94,8 @@ func TestStreamingDiLoCosOffsets(t *testing.T) {
 	}
 }
 
-// SelSync (Tyagi and Swany, CLUSTER 2023; code [Q]): a worker votes for an exchange when the smoothed norm of its gradients has changed by the
-// share delta, 0.3, in a step; each of the first 25 steps is an exchange.
+// SelSync (Tyagi and Swany, CLUSTER 2023; code [Q]): a worker votes for an exchange when the smoothed norm of its
+// gradients has changed by the share delta, 0.3, in a step; each of the first 25 steps is an exchange.
 func TestSelSyncVotes(t *testing.T) {
 	for smoothing, c := range map[float64]struct{ norms, votes string }{
 		1:   {"10 12 16 10 10 13 17", "- - x x - x x"}, // 20 %, 33 %, 37.5 %, 0, 30 %, 31 %

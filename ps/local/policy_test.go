@@ -55,7 +55,8 @@ func withVotes(s Spec, steps int64) Round {
 	return Round{Steps: steps, Votes: s.Period.Name == "selsync" && steps > 1}
 }
 
-// votesTwin says whether a worker votes for an exchange after the last of these steps, whose gradients had these norms; close says that rounding decides.
+// votesTwin says whether a worker votes for an exchange after the last of these steps, whose gradients had these
+// norms; close says that rounding decides.
 func votesTwin(s Spec, norms []float64) (vote, close bool) {
 	smoothed := norms[0]
 	for _, norm := range norms[1:] {
@@ -121,7 +122,8 @@ func drawn(t *rapid.T, policy string) (Spec, Env) {
 		s.Period.Name = rapid.SampledFrom(Periods.Names()).Draw(t, "period")
 	}
 	s.Period.Alpha, s.Period.Interval = rapid.Float64Range(1e-3, 3).Draw(t, "alpha"), rapid.Int64Range(1, 5).Draw(t, "interval")
-	s.Period.Threshold, s.Period.Smoothing, s.Period.Warm = rapid.Float64Range(0, 1).Draw(t, "threshold"), rapid.Float64Range(0.01, 1).Draw(t, "smoothing"), rapid.Int64Range(0, 30).Draw(t, "warm")
+	s.Period.Threshold, s.Period.Smoothing, s.Period.Warm = rapid.Float64Range(0, 1).Draw(t, "threshold"),
+		rapid.Float64Range(0.01, 1).Draw(t, "smoothing"), rapid.Int64Range(0, 30).Draw(t, "warm")
 	s.Switch = rapid.Int64Range(1, 30).Draw(t, "switch")
 	s.Dynamic = rapid.Bool().Draw(t, "dynamic")
 	if policy == "hpsgd" && rapid.Bool().Draw(t, "open") {
@@ -230,7 +232,8 @@ func TestMemoriesOfOthersAreRefused(t *testing.T) {
 			s.Policy, s.Steps, s.Period.Name = e.Name, 8, period
 			bad := [][]float64{{1}, {1, 2, 3, 4}, {nan}}
 			if e.Periods && period == "adacomm" {
-				bad = append(bad, nil, []float64{4, 1}, []float64{0, 1, 2}, []float64{1.5, 1, 2}, []float64{2e9, 1, 2}, []float64{nan, 1, 2}, []float64{4, -1, 2}, []float64{4, inf, 2}, []float64{4, 0.5, 2},
+				bad = append(bad, nil, []float64{4, 1}, []float64{0, 1, 2}, []float64{1.5, 1, 2}, []float64{2e9, 1, 2},
+					[]float64{nan, 1, 2}, []float64{4, -1, 2}, []float64{4, inf, 2}, []float64{4, 0.5, 2},
 					[]float64{4, nan, 2}, []float64{4, 1, -1}, []float64{4, 1, nan}, []float64{4, 1, inf})
 			} else {
 				bad = append(bad, []float64{4, 1, 2})
@@ -259,7 +262,8 @@ func TestWhatMakesNoPolicyIsRefused(t *testing.T) {
 		t.Errorf("none: %v, %v", p, err)
 	}
 	s.Policy = "averging"
-	if _, err := New(s, Env{Workers: 1, Rate: rate}); err == nil || !strings.Contains(err.Error(), `no policy "averging"; there are: [none averaging`) {
+	if _, err := New(s, Env{Workers: 1, Rate: rate}); err == nil ||
+		!strings.Contains(err.Error(), `no policy "averging"; there are: [none averaging`) {
 		t.Errorf("an unknown policy: %v", err)
 	}
 	for _, name := range All.Names()[1:] {

@@ -5,7 +5,8 @@ import "fmt"
 // postLocal averages after every step at first, and then after every period.
 var postLocal = Entry{
 	Name: "post_local", Periods: true, Varies: func(*Spec) bool { return true },
-	Rule:     "every step is an exchange up to local.switch; then as averaging. With sgd, momentum and nesterov the first phase averages gradients; adam's states differ between workers",
+	Rule: "every step is an exchange up to local.switch; then as averaging. With sgd, momentum and nesterov the " +
+		"first phase averages gradients; adam's states differ between workers",
 	Source:   "Lin et al., ICLR 2020, and PyTorch's post_localSGD [Q]",
 	Papers:   []string{"lin2020dont"},
 	Defaults: map[string]string{"local.steps": "4"},

@@ -8,9 +8,11 @@ import (
 // selSync exchanges when the gradients of some worker change.
 var selSync = PeriodEntry{
 	Name: "selsync", Votes: true,
-	Rule: "an exchange after each of the first warm steps; then one when the smoothed norm of the gradients of any worker has changed by the share threshold in a step, and after local.steps steps at the latest. " +
+	Rule: "an exchange after each of the first warm steps; then one when the smoothed norm of the gradients of any " +
+		"worker has changed by the share threshold in a step, and after local.steps steps at the latest. " +
 		"All workers vote after each step, by a message of its own to the lead shard's server, which tells them the verdict",
-	Source: "SelSync (Tyagi and Swany, CLUSTER 2023) and its code [Q]; how norms are smoothed is reconstructed [R], and the limit of local.steps steps is ours",
+	Source: "SelSync (Tyagi and Swany, CLUSTER 2023) and its code [Q]; how norms are smoothed is reconstructed [R], " +
+		"and the limit of local.steps steps is ours",
 	Papers: []string{"tyagi2023selective"},
 	make: func(s Spec, _ Env) period {
 		return &selective{most: s.Steps, warm: s.Period.Warm, threshold: s.Period.Threshold, smoothing: s.Period.Smoothing}

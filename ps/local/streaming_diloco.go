@@ -3,7 +3,8 @@ package local
 // streamingDiLoCo exchanges one fragment of the parameters after the other.
 var streamingDiLoCo = Entry{
 	Name: "streaming_diloco", Take: Mix, Fragments: true,
-	Rule:     "as diloco, but a fragment of the parameters is exchanged in every steps / fragments steps, in turn; a worker goes on for delay steps before it takes the answer over, and keeps a share of its own parameters",
+	Rule: "as diloco, but a fragment of the parameters is exchanged in every steps / fragments steps, in turn; a " +
+		"worker goes on for delay steps before it takes the answer over, and keeps a share of its own parameters",
 	Source:   "Streaming DiLoCo, and torchft's local_sgd.py [Q]",
 	Papers:   []string{"douillard2025streaming"},
 	Defaults: map[string]string{"local.steps": "100", "local.outer.name": "nesterov", "local.outer.lr": "0.7", "local.outer.momentum": "0.9"},

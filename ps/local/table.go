@@ -37,8 +37,8 @@ type Entry struct {
 	Periods bool
 	// Open says that local.steps may be 0: a round then lasts as long as an exchange.
 	Open bool
-	// Varies says whether the configuration leaves open how many steps a round has; nil: it does not. What local.period leaves open is not part
-	// of it.
+	// Varies says whether the configuration leaves open how many steps a round has; nil: it does not. What local.period
+	// leaves open is not part of it.
 	Varies func(s *Spec) bool
 	// PerPush says that the servers' rule counts pushes, each of which should be a version.
 	PerPush bool

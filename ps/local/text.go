@@ -41,7 +41,8 @@ func (s *Spec) periodText(steps string, warmUp int64) string {
 	case adaComm.Name:
 		return fmt.Sprintf("at first %s, and fewer every %s as the loss falls,", steps, stepsOf(p.Interval, "exchange"))
 	case selSync.Name:
-		return fmt.Sprintf("1 to %d steps of each worker, until the gradients of one have changed by %s (1 up to step %d),", s.Steps, decimal(p.Threshold), p.Warm)
+		return fmt.Sprintf("1 to %d steps of each worker, until the gradients of one have changed by %s (1 up to step %d),",
+			s.Steps, decimal(p.Threshold), p.Warm)
 	}
 	return steps
 }

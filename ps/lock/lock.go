@@ -114,11 +114,13 @@ func (e *LostError) Error() string {
 		return "run folder: " + exchangeText(e.Exchange)
 	}
 	if e.Owner.Token == "" {
-		return fmt.Sprintf("run folder: the lock %s was removed, alone or with other files of the folder; this run ends, and no longer writes the folder",
+		return fmt.Sprintf("run folder: the lock %s was removed, alone or with other files of the folder; this run ends, "+
+			"and no longer writes the folder",
 			e.Dir+"/"+Name)
 	}
 	return fmt.Sprintf(
-		"run folder: the lock %s is now that of %s; this run, which gave no sign of life for %s or was started again meanwhile, no longer writes the folder",
+		"run folder: the lock %s is now that of %s; this run, which gave no sign of life for %s or was started again "+
+			"meanwhile, no longer writes the folder",
 		e.Dir+"/"+Name, &e.Owner, Silence)
 }
 
@@ -131,13 +133,16 @@ func exchangeText(x *durable.Exchange) string {
 	switch {
 	case x.Moved != "":
 		to := foreign.Word(x.Moved)
-		return fmt.Sprintf("%s was renamed to %s while the run wrote it, and %s; this run ends, and changes neither of them any more; continue from its newest checkpoint with --resume %s",
+		return fmt.Sprintf("%s was renamed to %s while the run wrote it, and %s; this run ends, and changes neither of "+
+			"them any more; continue from its newest checkpoint with --resume %s",
 			x.Path, to, name, to)
 	case x.Removed:
-		return fmt.Sprintf("%s was removed while the run wrote it, and %s; this run ends, and writes nothing under that name any more; if the folder was moved to another file system, continue with --resume and its new path, else start the run again",
+		return fmt.Sprintf("%s was removed while the run wrote it, and %s; this run ends, and writes nothing under that "+
+			"name any more; if the folder was moved to another file system, continue with --resume and its new path, else start the run again",
 			x.Path, name)
 	}
-	return fmt.Sprintf("%s was exchanged while the run wrote it, and %s; this run ends, and writes nothing under that name any more; look for the folder, and continue with --resume and its new path",
+	return fmt.Sprintf("%s was exchanged while the run wrote it, and %s; this run ends, and writes nothing under that "+
+		"name any more; look for the folder, and continue with --resume and its new path",
 		x.Path, name)
 }
 

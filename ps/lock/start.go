@@ -25,7 +25,8 @@ func CheckStart(start string) error {
 	if startForm.MatchString(start) {
 		return nil
 	}
-	return fmt.Errorf("%q is no token of a start; it must be letters, digits, - and _, and then numbers, each behind a dot, as in 4711.0", start)
+	return fmt.Errorf("%q is no token of a start; it must be letters, digits, - and _, and then numbers, each behind "+
+		"a dot, as in 4711.0", start)
 }
 
 // Attempt is the token of the n-th start of a series.

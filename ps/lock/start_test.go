@@ -59,8 +59,9 @@ func TestTheNextStartOfASeriesTakesTheFolder(t *testing.T) {
 		t.Errorf("the first finds %v", err)
 	}
 	for what, err := range map[string]error{
-		"a file": guarded.Write("summary.json", []byte("2")), "a folder": guarded.Make("checkpoints", 0o777), "a removal": guarded.Remove("summary.json"),
-		"a rename": guarded.Move("summary.json", "x"), "below": guarded.MakeIn("logs", 0o777).Err(),
+		"a file": guarded.Write("summary.json", []byte("2")), "a folder": guarded.Make("checkpoints", 0o777),
+		"a removal": guarded.Remove("summary.json"),
+		"a rename":  guarded.Move("summary.json", "x"), "below": guarded.MakeIn("logs", 0o777).Err(),
 	} {
 		if !errors.As(err, &known) {
 			t.Errorf("%s: %v", what, err)

@@ -6,7 +6,8 @@ import "fmt"
 // one that fits its training data too closely ends at a few times it.
 const ConstantFactor = 10
 
-// BesideConstant says that the loss at the end is more than ConstantFactor times that of a constant prediction; "" if it is not, or is not known.
+// BesideConstant says that the loss at the end is more than ConstantFactor times that of a constant prediction; "" if
+// it is not, or is not known.
 func (s *Summary) BesideConstant() string {
 	loss, of := s.TestLoss, "test"
 	if loss == nil {
@@ -15,7 +16,8 @@ func (s *Summary) BesideConstant() string {
 	if loss == nil || s.ConstantLoss == nil || *s.ConstantLoss <= 0 || float64(*loss) <= ConstantFactor*float64(*s.ConstantLoss) {
 		return ""
 	}
-	text := fmt.Sprintf("the %s loss at the end, %.4g, is more than %d times that of a constant prediction, %.4g: the run has diverged or has learnt nothing",
+	text := fmt.Sprintf("the %s loss at the end, %.4g, is more than %d times that of a constant prediction, %.4g: the "+
+		"run has diverged or has learnt nothing",
 		of, float64(*loss), ConstantFactor, float64(*s.ConstantLoss))
 	if s.WorseHint != "" {
 		text += "; " + s.WorseHint

@@ -51,7 +51,8 @@ func TestEventsGolden(t *testing.T) {
 
 func TestChecksumsOfTheFormat(t *testing.T) {
 	// The vectors of RFC 3720, section B.4.
-	for text, want := range map[string]uint32{strings.Repeat("\x00", 32): 0x8a9136aa, strings.Repeat("\xff", 32): 0x62a8ab43, "123456789": 0xe3069283} {
+	for text, want := range map[string]uint32{strings.Repeat("\x00", 32): 0x8a9136aa,
+		strings.Repeat("\xff", 32): 0x62a8ab43, "123456789": 0xe3069283} {
 		if got := metricstest.CRC([]byte(text)); got != want {
 			t.Errorf("CRC-32C of %q is %x, want %x", text, got, want)
 		}
@@ -195,7 +196,8 @@ func TestEventsLeaveOtherFilesAlone(t *testing.T) {
 	other := filepath.Join(dir, EventsFolder, "events.out.tfevents.1.host")
 	treasure := filepath.Join(t.TempDir(), "treasure")
 	link := filepath.Join(dir, EventsFolder, EventsName(time.Unix(5, 0)))
-	if err := errors.Join(os.WriteFile(other, []byte("other"), 0o666), os.WriteFile(treasure, []byte("treasure"), 0o666), os.Symlink(treasure, link)); err != nil {
+	if err := errors.Join(os.WriteFile(other, []byte("other"), 0o666), os.WriteFile(treasure, []byte("treasure"), 0o666),
+		os.Symlink(treasure, link)); err != nil {
 		t.Fatal(err)
 	}
 	s, err = At(dir).ResumeSinks([]string{sinkTensorBoard}, nil, subject(0))

@@ -99,7 +99,8 @@ func freeName(parent *durable.Folder, stem string) (string, error) {
 			return "", folderError(parent.Path(base), err)
 		}
 	}
-	return "", fmt.Errorf("run folder: %d runs named %s already exist in %s; choose a folder with --out", foldersPerStamp, stem, parent.Path(""))
+	return "", fmt.Errorf("run folder: %d runs named %s already exist in %s; choose a folder with --out",
+		foldersPerStamp, stem, parent.Path(""))
 }
 
 func createOut(dir string) (*RunFolder, error) {
@@ -116,7 +117,8 @@ func createOut(dir string) (*RunFolder, error) {
 		if IsRunFolder(dir) {
 			or = "resume the run in it with --resume " + dir
 		}
-		return nil, errors.Join(fmt.Errorf("run folder: %s is not empty (it holds %s); a run never overwrites another: choose a new folder with --out, or %s",
+		return nil, errors.Join(fmt.Errorf("run folder: %s is not empty (it holds %s); a run never overwrites another: "+
+			"choose a new folder with --out, or %s",
 			dir, foreign.Text(entries[0].Name()), or), f.Close())
 	}
 	return f, f.begin()
@@ -152,7 +154,8 @@ func (f *RunFolder) linkLatest(parent *durable.Folder, base string) error {
 	}
 	switch err := parent.Move(draft, link); {
 	case errors.Is(err, fs.ErrPermission):
-		f.Warnings = append(f.Warnings, fmt.Sprintf("%s is another user's link and stays as it is; the folder of this run is %s", parent.Path(link), f.Dir))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%s is another user's link and stays as it is; the folder of this "+
+			"run is %s", parent.Path(link), f.Dir))
 		return parent.Remove(draft)
 	case err != nil:
 		return errors.Join(folderError(parent.Path(link), err), parent.Remove(draft))

@@ -56,7 +56,9 @@ func TestCreateRunFolder(t *testing.T) {
 // An error of Write in a folder that not even root may write names the way out.
 func TestWriteSaysWhatToDo(t *testing.T) {
 	f := At("/sys")
-	if err := f.Write("run.json", nil); err == nil || !strings.Contains(err.Error(), "run folder: /sys cannot be written here; choose a folder that you may write with --out: write /sys/run.json: ") {
+	if err := f.Write("run.json", nil); err == nil ||
+		!strings.Contains(err.Error(), "run folder: /sys cannot be written here; choose a folder that you may write with "+
+			"--out: write /sys/run.json: ") {
 		t.Error(err)
 	}
 }
@@ -70,11 +72,13 @@ func TestCreateRunFolderOut(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(dir, "..", "latest")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("--out made a latest link: %v", err)
 	}
-	want := dir + " is not empty (it holds logs); a run never overwrites another: choose a new folder with --out, or resume the run in it with --resume " + dir
+	want := dir + " is not empty (it holds logs); a run never overwrites another: choose a new folder with --out, or " +
+		"resume the run in it with --resume " + dir
 	if _, err := CreateRunFolder(FolderSpec{Out: dir}); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("second run: %v", err)
 	}
-	if _, err := CreateRunFolder(FolderSpec{Out: filepath.Dir(dir)}); err == nil || !strings.HasSuffix(err.Error(), "(it holds b); a run never overwrites another: choose a new folder with --out, or remove it") {
+	if _, err := CreateRunFolder(FolderSpec{Out: filepath.Dir(dir)}); err == nil ||
+		!strings.HasSuffix(err.Error(), "(it holds b); a run never overwrites another: choose a new folder with --out, or remove it") {
 		t.Errorf("a folder of something else: %v", err)
 	}
 	mustFolder(t, FolderSpec{Out: t.TempDir()}) // an empty folder that exists is fine

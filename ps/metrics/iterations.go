@@ -44,8 +44,9 @@ func (i *Iteration) Own() time.Duration { return max(0, i.Compute+i.Push-i.Injec
 // End is when the last gradient was handed to the transport, since training began.
 func (i *Iteration) End() time.Duration { return i.Start + i.Compute + i.Push }
 
-// Leaves is an instant before the last gradient began to leave. Parts of Push may lie between the layers of backward, so the last one left up
-// to Push later. What the push lets others do starts after this instant; End says less, for a process may lose its processor before it.
+// Leaves is an instant before the last gradient began to leave. Parts of Push may lie between the layers of backward,
+// so the last one left up to Push later. What the push lets others do starts after this instant; End says less, for a
+// process may lose its processor before it.
 func (i *Iteration) Leaves() time.Duration { return i.Start + i.Compute }
 
 // Recorder keeps the first iterations of one worker. It belongs to one goroutine at a time.

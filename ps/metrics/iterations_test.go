@@ -23,7 +23,8 @@ func TestIterationsAreReadBackAsRecorded(t *testing.T) {
 	for w, n := range []int{1, 7, recorderBlock, recorderBlock + 1} {
 		r, of := Recorder{Max: n}, make([]Iteration, n)
 		for i := range of {
-			of[i] = Iteration{Iter: int64(i), Start: some(), Compute: some(), Injected: some(), Push: some(), Blocked: some(), Pull: some(), Samples: int(some() % samplesMax)}
+			of[i] = Iteration{Iter: int64(i), Start: some(), Compute: some(), Injected: some(), Push: some(), Blocked: some(),
+				Pull: some(), Samples: int(some() % samplesMax)}
 			known := of[i]
 			known.Blocked, known.Pull = 0, 0
 			r.Add(known)
@@ -75,7 +76,8 @@ func TestAnIterationTakesTheMemoryThatPlanCounts(t *testing.T) {
 // Earlier versions wrote no samples.
 func TestIterationsOfAnEarlierVersion(t *testing.T) {
 	all, err := ParseIterations(strings.NewReader("worker,iter,start_s,compute_s,injected_s,push_s,blocked_s,pull_s\n0,3,1,2,0,0,0,0\n"))
-	if want := (Iteration{Iter: 3, Start: time.Second, Compute: 2 * time.Second}); err != nil || len(all) != 1 || !slices.Equal(all[0], []Iteration{want}) {
+	if want := (Iteration{Iter: 3, Start: time.Second, Compute: 2 * time.Second}); err != nil || len(all) != 1 ||
+		!slices.Equal(all[0], []Iteration{want}) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

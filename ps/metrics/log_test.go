@@ -26,7 +26,8 @@ func TestLoggerFile(t *testing.T) {
 	if err := json.Unmarshal([]byte(file[1]), &got); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]any{"level": "WARN", "msg": "waits", "rank": 7.0, "role": "worker", "host": "node-b", "shard": 2.0, "server": 1.0} {
+	for key, want := range map[string]any{"level": "WARN", "msg": "waits", "rank": 7.0, "role": "worker",
+		"host": "node-b", "shard": 2.0, "server": 1.0} {
 		if got[key] != want {
 			t.Errorf("%s is %v, want %v", key, got[key], want)
 		}

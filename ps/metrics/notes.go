@@ -30,8 +30,8 @@ type note struct {
 	text string
 }
 
-// Notes returns the advice at the end of a run: at most notesMax findings, those that gain the most first. Each names the key of the YAML to
-// change, and what that gains.
+// Notes returns the advice at the end of a run: at most notesMax findings, those that gain the most first. Each names
+// the key of the YAML to change, and what that gains.
 func Notes(s *Summary) (out []string) {
 	for _, n := range findings(s) {
 		if n.gain >= gainMin && len(out) < notesMax {
@@ -150,8 +150,8 @@ func noteFoldBound(s *Summary) *note {
 		"raise cluster: servers from %d to %d, to halve the sums of each", 100*fold, 100*blocked, s.Servers, 2*s.Servers)
 }
 
-// noteIdleServers looks for servers that are idle and could compute. Where ranks are goroutines a server that idles holds nothing, and where
-// they outnumber the cores there is none for it to compute on.
+// noteIdleServers looks for servers that are idle and could compute. Where ranks are goroutines a server that idles
+// holds nothing, and where they outnumber the cores there is none for it to compute on.
 func noteIdleServers(s *Summary) *note {
 	idle := float64(s.PerRole[RoleServer][Idle.String()].Min / s.TrainS)
 	if !(idle >= idleShareMin) || avgShare(s, RoleWorker, Blocked) > idleBlockedMax || s.Mode == "local" || s.Crowded || s.Workers < 1 {

@@ -22,13 +22,16 @@ func (f *RunFolder) checkOwner() error {
 	whose := fmt.Sprintf("%s belongs to %s", f.Dir, owner)
 	switch {
 	case !owner.Mine && os.Geteuid() == 0:
-		return fmt.Errorf("run folder: %s, and root uses no folder of another user; run as that user, or choose another folder with --out, which may be a new one in it", whose)
+		return fmt.Errorf("run folder: %s, and root uses no folder of another user; run as that user, or choose another "+
+			"folder with --out, which may be a new one in it", whose)
 	case !owner.Mine && owner.Public:
 		return fmt.Errorf("run folder: %s, and anybody may write it; choose another folder with --out, which may be a new one in it", whose)
 	case !owner.Mine:
-		f.Warnings = append(f.Warnings, "the run folder "+whose+", who can change the files that this run writes, and the checkpoints that a resumed run reads")
+		f.Warnings = append(f.Warnings, "the run folder "+whose+
+			", who can change the files that this run writes, and the checkpoints that a resumed run reads")
 	case owner.Public:
-		f.Warnings = append(f.Warnings, fmt.Sprintf("anybody may write the run folder %s, and so change results and checkpoints: chmod o-w %s, and umask 022 before the next run", f.Dir, f.Dir))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("anybody may write the run folder %s, and so change results and "+
+			"checkpoints: chmod o-w %s, and umask 022 before the next run", f.Dir, f.Dir))
 	}
 	return nil
 }
@@ -57,5 +60,6 @@ func RunFolders(s FolderSpec) (dirs []string, others int) {
 
 // OthersText says that the run folders of other users are ignored.
 func OthersText(s FolderSpec, others int) string {
-	return fmt.Sprintf("resume: %d run folders in %s belong to other users and are ignored; --resume DIR resumes from one of them", others, filepath.Join(s.Root, s.Name))
+	return fmt.Sprintf("resume: %d run folders in %s belong to other users and are ignored; --resume DIR resumes from "+
+		"one of them", others, filepath.Join(s.Root, s.Name))
 }

@@ -123,7 +123,8 @@ func TestOwnerOfAFolderIsChecked(t *testing.T) {
 	root := shared(t)
 	s := FolderSpec{Out: run(t, root, "theirs", nobody, 0o755)}
 	_, err := CreateRunFolder(s)
-	if err == nil || !strings.Contains(err.Error(), s.Out+" belongs to user ") || !strings.Contains(err.Error(), "root uses no folder of another user; run as that user, or choose another folder with --out") {
+	if err == nil || !strings.Contains(err.Error(), s.Out+" belongs to user ") ||
+		!strings.Contains(err.Error(), "root uses no folder of another user; run as that user, or choose another folder with --out") {
 		t.Error(err)
 	}
 	if _, err := OpenRunFolder(s.Out); err == nil || !strings.Contains(err.Error(), "root uses no folder of another user") {
@@ -147,7 +148,8 @@ func TestOwnerOfAFolderIsChecked(t *testing.T) {
 	if err := os.Chmod(project, 0o775|os.ModeSetgid); err != nil {
 		t.Fatal(err)
 	}
-	if got := byNobody(t, FolderSpec{Out: project}); got.Err != "" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "the run folder "+project+" belongs to user root (0), who can change the files that this run writes") {
+	if got := byNobody(t, FolderSpec{Out: project}); got.Err != "" || len(got.Warnings) != 1 ||
+		!strings.Contains(got.Warnings[0], "the run folder "+project+" belongs to user root (0), who can change the files that this run writes") {
 		t.Errorf("%+v", got)
 	}
 	if got := byNobody(t, FolderSpec{Out: run(t, root, "own", nobody, 0o2775)}); got.Err != "" || len(got.Warnings) > 0 {
@@ -181,7 +183,8 @@ func TestAFolderThatAnybodyMayWriteGetsAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, err := CreateRunFolder(FolderSpec{Out: dir})
-	if err != nil || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0], "anybody may write the run folder "+dir+", and so change results and checkpoints: chmod o-w "+dir) {
+	if err != nil || len(f.Warnings) != 1 ||
+		!strings.Contains(f.Warnings[0], "anybody may write the run folder "+dir+", and so change results and checkpoints: chmod o-w "+dir) {
 		t.Errorf("%v, %v", f, err)
 	}
 	closed := t.TempDir()
@@ -200,7 +203,8 @@ func TestLinksInARunFolderAreNotFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{durable.Beside("summary.json"), "summary.json", "metrics.csv", "metrics.jsonl", durable.Beside(IterationsName), IterationsName, LogName(0)} {
+	for _, name := range []string{durable.Beside("summary.json"), "summary.json", "metrics.csv", "metrics.jsonl",
+		durable.Beside(IterationsName), IterationsName, LogName(0)} {
 		if err := os.Symlink(treasure, f.Path(name)); err != nil {
 			t.Fatal(err)
 		}

@@ -160,8 +160,10 @@ func TestEvaluationsAmongProgressLines(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := "evaluated at epoch 0.00, 0.0 s: test loss 0.2500, test accuracy 0.8750\nevaluated at epoch 10.00, 1.0 s: test loss 0.2500, test accuracy 0.8750\n" +
-			"evaluated at epoch 20.00, 2.0 s: test loss 0.2500, test accuracy 0.8750\nevaluated at epoch 50.00, 5.0 s: test loss 0.2500, test accuracy 0.8750\n"
+		want := "evaluated at epoch 0.00, 0.0 s: test loss 0.2500, test accuracy 0.8750\nevaluated at epoch 10.00, 1.0 " +
+			"s: test loss 0.2500, test accuracy 0.8750\n" +
+			"evaluated at epoch 20.00, 2.0 s: test loss 0.2500, test accuracy 0.8750\nevaluated at epoch 50.00, 5.0 s: test " +
+			"loss 0.2500, test accuracy 0.8750\n"
 		if got := strings.Join(w, ""); got != want {
 			t.Errorf("terminal %v: %s", terminal, got)
 		}

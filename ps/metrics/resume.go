@@ -79,11 +79,13 @@ func FindRun(dir string) (string, error) {
 	}
 	switch {
 	case len(others) > 1:
-		return "", fmt.Errorf("%s is not the folder of one run: it has %d, such as %s; name one of them", dir, len(others), foreign.Word(filepath.Join(dir, others[0])))
+		return "", fmt.Errorf("%s is not the folder of one run: it has %d, such as %s; name one of them", dir, len(others),
+			foreign.Word(filepath.Join(dir, others[0])))
 	case len(others) == 1 && (newest == "" || beganAt(filepath.Join(dir, others[0])).After(beganAt(filepath.Join(dir, newest)))):
 		newest = others[0]
 	case newest == "":
-		return "", fmt.Errorf("%s is not the folder of a run: it has neither run.json nor run.lock; name the folder that run printed as \"Run folder\", or the one of an experiment, with a run in it", dir)
+		return "", fmt.Errorf("%s is not the folder of a run: it has neither run.json nor run.lock; name the folder that "+
+			"run printed as \"Run folder\", or the one of an experiment, with a run in it", dir)
 	}
 	return filepath.Join(dir, newest), nil
 }
@@ -238,7 +240,8 @@ func (f *RunFolder) KeptIterations(starts []int64) (kept []byte, lacks int64, er
 		return nil, lacks, nil
 	}
 	if err != nil {
-		return nil, lacks, fmt.Errorf("%s: %w; make it readable, or remove it, which loses the times of the earlier iterations", IterationsName, err)
+		return nil, lacks, fmt.Errorf("%s: %w; make it readable, or remove it, which loses the times of the earlier "+
+			"iterations", IterationsName, err)
 	}
 	rows, found := bytes.CutPrefix(text, IterationsHeader())
 	samples := ""
@@ -247,7 +250,8 @@ func (f *RunFolder) KeptIterations(starts []int64) (kept []byte, lacks int64, er
 		rows, found = bytes.CutPrefix(text, []byte(headers[len(iterationColumns)-1]+"\n"))
 	}
 	if !found {
-		return nil, lacks, fmt.Errorf("%s: line 1 is not the header of iterations, so no rows are added to it; remove the file, or resume with the program that wrote it", IterationsName)
+		return nil, lacks, fmt.Errorf("%s: line 1 is not the header of iterations, so no rows are added to it; remove "+
+			"the file, or resume with the program that wrote it", IterationsName)
 	}
 	for row := range bytes.Lines(rows) {
 		cells := bytes.SplitN(row, []byte{','}, 3)

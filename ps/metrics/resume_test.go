@@ -53,7 +53,8 @@ func TestSinksAreCutOffAndAppendedTo(t *testing.T) {
 			t.Fatal(err)
 		}
 		j, v := lines("jsonl"), lines("csv")
-		if len(j) != c.want || len(v) != c.want+1 || !strings.HasPrefix(v[0], "time_s,") && !strings.Contains(v[0], ",") || !strings.HasPrefix(v[len(v)-1], "9,9,") {
+		if len(j) != c.want || len(v) != c.want+1 || !strings.HasPrefix(v[0], "time_s,") && !strings.Contains(v[0], ",") ||
+			!strings.HasPrefix(v[len(v)-1], "9,9,") {
 			t.Errorf("after a cut at %v: %q and %q", c.sizes, j, v)
 		}
 	}
@@ -96,7 +97,8 @@ func TestATableWithoutAHeaderIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "metrics.csv"), []byte(strings.Repeat("a", headMax)+"\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := At(dir).ResumeSinks([]string{"csv"}, map[string]int64{"csv": headMax + 1}, subject(1)); err == nil || !strings.Contains(err.Error(), "metrics.csv: line 1 has more than 1048576 bytes") {
+	if _, err := At(dir).ResumeSinks([]string{"csv"}, map[string]int64{"csv": headMax + 1}, subject(1)); err == nil ||
+		!strings.Contains(err.Error(), "metrics.csv: line 1 has more than 1048576 bytes") {
 		t.Errorf("error %v", err)
 	}
 }

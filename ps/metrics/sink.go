@@ -13,8 +13,8 @@ import (
 )
 
 // Sink writes the records of a run. Every record is one Write of one whole line or event, or a new file, and nothing is buffered. So
-// neither a killed job nor a full disk leaves a torn line. A record that cannot be written is left out, and the next one may be written. Close closes
-// the writer if it is an io.Closer. A Sink belongs to one goroutine at a time.
+// neither a killed job nor a full disk leaves a torn line. A record that cannot be written is left out, and the next
+// one may be written. Close closes the writer if it is an io.Closer. A Sink belongs to one goroutine at a time.
 type Sink interface {
 	Record(Record) error
 	Close() error

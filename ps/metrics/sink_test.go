@@ -73,7 +73,8 @@ func TestColumnTable(t *testing.T) {
 	if got := strings.Join(ColumnNames(0), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := ColumnNames(2); strings.Join(got[len(ColumnNames(0)):], " ") != "sync[0]/staleness_p50 sync[0]/staleness_p99 sync[0]/staleness_max"+
+	if got := ColumnNames(2); strings.Join(got[len(ColumnNames(0)):],
+		" ") != "sync[0]/staleness_p50 sync[0]/staleness_p99 sync[0]/staleness_max"+
 		" sync[1]/staleness_p50 sync[1]/staleness_p99 sync[1]/staleness_max" {
 		t.Errorf("with two rules: %s", got)
 	}
@@ -132,7 +133,8 @@ func TestSinksReadBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			finite := !math.IsInf(want, 0) && !math.IsNaN(want)
-			if finite != (got != nil) || finite && *got != v || finite && math.Abs(v-want) > 1e-8*math.Abs(want) || !finite && !math.IsNaN(want) && v != want {
+			if finite != (got != nil) || finite && *got != v || finite && math.Abs(v-want) > 1e-8*math.Abs(want) || !finite &&
+				!math.IsNaN(want) && v != want {
 				t.Fatalf("%s: recorded %v, csv %v, jsonl %v", name, want, v, got)
 			}
 		}
@@ -174,7 +176,8 @@ func TestOpenSinks(t *testing.T) {
 	if _, err := At(dir).OpenSinks([]string{"csv"}, subject(1)); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second OpenSinks: %v, want fs.ErrExist", err)
 	}
-	if _, err := At(dir).OpenSinks([]string{"tsv"}, subject(1)); err == nil || !strings.Contains(err.Error(), `sink "tsv" is not known; use some of jsonl, csv`) {
+	if _, err := At(dir).OpenSinks([]string{"tsv"}, subject(1)); err == nil ||
+		!strings.Contains(err.Error(), `sink "tsv" is not known; use some of jsonl, csv`) {
 		t.Errorf("unknown sink: %v", err)
 	}
 }

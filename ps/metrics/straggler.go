@@ -254,7 +254,8 @@ func (p *pacing) permanent(blocked float64) *note {
 		who = fmt.Sprintf("worker %d (rank %d on %s), and %d more, compute up to", slow.row.Worker, slow.row.Rank, slow.row.Host, k)
 		host, its = "their hosts", "their pushes"
 	}
-	text := fmt.Sprintf("%s %.1f times as long per iteration as the others, throughout the run, and the others were blocked for %.0f %% of the time: ", who, slow.ratio, 100*blocked)
+	text := fmt.Sprintf("%s %.1f times as long per iteration as the others, throughout the run, and the others were "+
+		"blocked for %.0f %% of the time: ", who, slow.ratio, 100*blocked)
 	if p.scheme == "r2sp" {
 		text += "the slowest worker determines the length of a round of r2sp"
 	} else {
@@ -262,7 +263,8 @@ func (p *pacing) permanent(blocked float64) *note {
 	}
 	batches, best := p.smallerBatches()
 	best = max(best, gain)
-	text += batches + fmt.Sprintf("; leave out %s, or set scheme: asp %s, under which nobody waits (by the times measured, %s as many samples/s)", host, p.where(math.MaxInt64), p.times("about ", gain))
+	text += batches + fmt.Sprintf("; leave out %s, or set scheme: asp %s, under which nobody waits (by the times "+
+		"measured, %s as many samples/s)", host, p.where(math.MaxInt64), p.times("about ", gain))
 	n := len(p.first)
 	if required := n - len(p.slow); 2*required > n {
 		if g := p.gain(replayRequired(p.first, required), 1, float64(required)/float64(n)); g >= gainMin {
@@ -273,7 +275,8 @@ func (p *pacing) permanent(blocked float64) *note {
 	return &note{best, text}
 }
 
-// smallerBatches advises batches that fit the workers, where all are equal. The gain is that of computing in proportion to samples: all then compute equally long.
+// smallerBatches advises batches that fit the workers, where all are equal. The gain is that of computing in
+// proportion to samples: all then compute equally long.
 func (p *pacing) smallerBatches() (text string, gain float64) {
 	if p.s.Work != "" || p.s.Local != "" || p.s.Samples < 4*p.s.Iterations*int64(len(p.first)) { // too few samples to divide
 		return "", 0
@@ -294,7 +297,8 @@ func (p *pacing) smallerBatches() (text string, gain float64) {
 	if g < gainMin {
 		return "", 0
 	}
-	return fmt.Sprintf("; give each the batch that fits it: work: {policy: %s} (%s, if computing is in proportion to samples)", policy, p.times("about ", g)), g
+	return fmt.Sprintf("; give each the batch that fits it: work: {policy: %s} (%s, if computing is in proportion to "+
+		"samples)", policy, p.times("about ", g)), g
 }
 
 // times is a gain in words. Under r2sp it is the least one: the turns take unknown time besides computing, which another scheme saves.
@@ -311,12 +315,14 @@ func (p *pacing) transient(blocked float64) *note {
 	if gain < gainMin {
 		return nil
 	}
-	text := fmt.Sprintf("the slow worker changes (none was the slowest in more than %.0f %% of the iterations), and all were blocked for %.0f %% of the time: ", 100*p.slowest(), 100*blocked)
+	text := fmt.Sprintf("the slow worker changes (none was the slowest in more than %.0f %% of the iterations), and "+
+		"all were blocked for %.0f %% of the time: ", 100*p.slowest(), 100*blocked)
 	change := fmt.Sprintf("raise %s to %d", p.key, lead)
 	if p.scheme == "bsp" {
 		change = fmt.Sprintf("set %s: %d", p.key, lead)
 	}
-	text += fmt.Sprintf("a bound on the lead evens that out; %s %s (by the times measured, about %.1f times as many samples/s)", change, p.where(int64(lead)), gain)
+	text += fmt.Sprintf("a bound on the lead evens that out; %s %s (by the times measured, about %.1f times as many "+
+		"samples/s)", change, p.where(int64(lead)), gain)
 	if required, g := p.bestRequired(); g >= gainMin {
 		text += fmt.Sprintf(", or scheme: drop, required: %d, which drops late pushes (%.1f times)", required, g)
 		gain = max(gain, g)
@@ -337,7 +343,9 @@ func noteTurns(s *Summary) *note {
 	}
 	text := fmt.Sprintf("workers waited for their turn to push for %.0f %% of the time", 100*share)
 	if missed+strays > 0 {
-		text += fmt.Sprintf("; a server saw %s turns missed and %s pushes out of turn, because workers are not equally fast", thousands(missed), thousands(strays))
+		text += fmt.Sprintf("; a server saw %s turns missed and %s pushes out of turn, because workers are not equally fast",
+			thousands(missed), thousands(strays))
 	}
-	return upTo(saving(share), "%s: r2sp pays off if the exchanges of the workers crowd the links; otherwise set scheme: asp, or ssp to keep a bound on the lead, in the sync: rule", text)
+	return upTo(saving(share), "%s: r2sp pays off if the exchanges of the workers crowd the links; otherwise set "+
+		"scheme: asp, or ssp to keep a bound on the lead, in the sync: rule", text)
 }

@@ -71,21 +71,23 @@ type Summary struct {
 	Extent
 	Costs
 	Quality
-	Resumed          *Resumed  `json:"resumed,omitempty"` // this part of the run resumed from a checkpoint
-	Seed             uint64    `json:"seed"`
-	CostModel        []string  `json:"cost_model,omitempty"` // of a simulated run: the models
-	Work             string    `json:"work,omitempty"`       // how batches are dealt; empty: all are equal
-	Local            string    `json:"local,omitempty"`      // what workers do between two exchanges, which are the iterations; empty: every step is an exchange
-	Payload          Payload   `json:"payload"`              // how vectors were encoded
+	Resumed   *Resumed `json:"resumed,omitempty"` // this part of the run resumed from a checkpoint
+	Seed      uint64   `json:"seed"`
+	CostModel []string `json:"cost_model,omitempty"` // of a simulated run: the models
+	Work      string   `json:"work,omitempty"`       // how batches are dealt; empty: all are equal
+	// what workers do between two exchanges, which are the iterations; empty: every step is an exchange
+	Local            string    `json:"local,omitempty"`
+	Payload          Payload   `json:"payload"` // how vectors were encoded
 	ParametersSHA256 string    `json:"parameters_sha256"`
 	Sparsity         *Sparsity `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1
 	MaxLead          int64     `json:"max_lead"`           // largest c - v of a worker that starts an iteration
 	Traffic
-	PerShard    []ShardSummary       `json:"per_shard"`
-	PerWorker   []WorkerSummary      `json:"per_worker"`
-	PerRole     map[string]RoleTimes `json:"per_role"`          // by RoleWorker, RoleServer
-	Changes     []Change             `json:"changes,omitempty"` // of schemes, where a rule waits for stragglers; other changes are in the configuration
-	Evaluations []Evaluation         `json:"evaluations"`
+	PerShard  []ShardSummary       `json:"per_shard"`
+	PerWorker []WorkerSummary      `json:"per_worker"`
+	PerRole   map[string]RoleTimes `json:"per_role"` // by RoleWorker, RoleServer
+	// of schemes, where a rule waits for stragglers; other changes are in the configuration
+	Changes     []Change     `json:"changes,omitempty"`
+	Evaluations []Evaluation `json:"evaluations"`
 }
 
 // Job is the part of a Summary that says what ran, on which ranks, and how it ended.
@@ -137,17 +139,20 @@ type Quality struct {
 
 // Traffic is the part of a Summary that says what ranks exchanged, and how far their clocks agreed.
 type Traffic struct {
-	BytesSent     int64  `json:"bytes_sent"`
-	BytesReceived int64  `json:"bytes_received"`
-	BytesShared   int64  `json:"bytes_shared"`        // parameters and gradients that a rank read in the memory of another instead of receiving them
-	ClockErrorNS  int64  `json:"clock_error_ns"`      // largest error of a rank's times against rank 0's clock, once drift is taken off; 0: one clock
-	ClockDriftNS  int64  `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
-	BytesBetween  *int64 `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
-	Wire          *Wire  `json:"wire,omitempty"`      // with ranks on several hosts whose link is known: cluster.link, or measured
+	BytesSent     int64 `json:"bytes_sent"`
+	BytesReceived int64 `json:"bytes_received"`
+	// parameters and gradients that a rank read in the memory of another instead of receiving them
+	BytesShared int64 `json:"bytes_shared"`
+	// largest error of a rank's times against rank 0's clock, once drift is taken off; 0: one clock
+	ClockErrorNS int64  `json:"clock_error_ns"`
+	ClockDriftNS int64  `json:"clock_drift_ns"`      // largest drift of a rank's clock against rank 0's, from start to end
+	BytesBetween *int64 `json:"bytes_between_hosts"` // the part of bytes_sent to ranks on another host
+	Wire         *Wire  `json:"wire,omitempty"`      // with ranks on several hosts whose link is known: cluster.link, or measured
 }
 
-// Memory is the most memory that processes had at once, from their start to the end of training: their resident set, with the shared memory that they
-// have touched, without the memory of GPUs. Ranks that are goroutines of one process have the peak of that process.
+// Memory is the most memory that processes had at once, from their start to the end of training: their resident set,
+// with the shared memory that they have touched, without the memory of GPUs. Ranks that are goroutines of one process
+// have the peak of that process.
 type Memory struct {
 	PeakBytesMax int64   `json:"peak_bytes_max"` // the largest one
 	Rank         int     `json:"rank"`           // the first rank that has it
@@ -167,12 +172,13 @@ type Change struct {
 
 // Wire compares the iterations of a run with the least time that its network cards allow (ps/network).
 type Wire struct {
-	LimitS        Float  `json:"limit_s"`          // least time of an iteration; 0: nothing crosses a card
-	Host          string `json:"host"`             // whose card decides; "" if nothing crosses a card
-	IterationS    Float  `json:"iteration_s"`      // mean time of an iteration of a worker, computing included
-	Share         Float  `json:"share"`            // limit_s / iteration_s
-	LinkBytesPerS Float  `json:"link_bytes_per_s"` // rate of the slowest card each way, headers included; 0: cluster.link has none, and all ranks are on one host
-	Measured      bool   `json:"measured"`         // at the start of the run, since cluster.link says no rate
+	LimitS     Float  `json:"limit_s"`     // least time of an iteration; 0: nothing crosses a card
+	Host       string `json:"host"`        // whose card decides; "" if nothing crosses a card
+	IterationS Float  `json:"iteration_s"` // mean time of an iteration of a worker, computing included
+	Share      Float  `json:"share"`       // limit_s / iteration_s
+	// rate of the slowest card each way, headers included; 0: cluster.link has none, and all ranks are on one host
+	LinkBytesPerS Float `json:"link_bytes_per_s"`
+	Measured      bool  `json:"measured"` // at the start of the run, since cluster.link says no rate
 }
 
 // SetWire compares training with the least time of an iteration, and the host whose card decides it. w has the rate of the link. TrainS and
@@ -314,7 +320,8 @@ type MemberSummary struct {
 // AddMember adds a member to the row of its worker.
 func (w *WorkerSummary) AddMember(m WorkerSummary) {
 	w.Samples += m.Samples
-	w.Members = append(w.Members, MemberSummary{Rank: m.Rank, Device: m.Device, Samples: m.Samples, ComputeS: m.ComputeS, BlockedS: m.BlockedS})
+	w.Members = append(w.Members,
+		MemberSummary{Rank: m.Rank, Device: m.Device, Samples: m.Samples, ComputeS: m.ComputeS, BlockedS: m.BlockedS})
 }
 
 // Evaluation is the result of one evaluation on the test set. AtS and Samples are those of the snapshot, not of the evaluation.

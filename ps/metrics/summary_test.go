@@ -25,7 +25,8 @@ func sample() *Summary {
 		Extent: Extent{Iterations: 3850, Samples: 987200},
 		Costs: Costs{
 			WallS: 85.25, SetupS: 1.5, TrainS: 80, EvalS: 2.5, SamplesPerS: 12340,
-			Memory: &Memory{PeakBytesMax: 231 << 20, Rank: 3, Role: "w1", Host: "n2", Processes: 6, PeakBytes: []int64{1 << 20, 2, 3, 231 << 20, 5, 6}},
+			Memory: &Memory{PeakBytesMax: 231 << 20, Rank: 3, Role: "w1", Host: "n2", Processes: 6,
+				PeakBytes: []int64{1 << 20, 2, 3, 231 << 20, 5, 6}},
 		},
 		Quality: Quality{
 			TrainLoss: Some(0.30125), TestLoss: Some(0.36), TestAccuracy: Some(0.9012), Target: Some(0.9),
@@ -63,7 +64,8 @@ func sample() *Summary {
 				Dropped:    2,
 				Duplicates: 1,
 			},
-			{Shard: 2, Name: "fc3.weight", Scheme: "bsp", BoundKey: "scheme: ssp, staleness", Server: 0, Bytes: 5160, Pushes: 15400, Pulls: 15404, DelayedPulls: 15400, WaitedLast: 13450},
+			{Shard: 2, Name: "fc3.weight", Scheme: "bsp", BoundKey: "scheme: ssp, staleness", Server: 0, Bytes: 5160,
+				Pushes: 15400, Pulls: 15404, DelayedPulls: 15400, WaitedLast: 13450},
 		},
 		PerRole: map[string]RoleTimes{
 			RoleWorker: OverRanks([]Spans{spans(wall, 14000, 2000, 60000, 1000), spans(wall, 76000, 1500, 500, 1000)}),
@@ -129,7 +131,8 @@ func TestSummaryKeepsTheContract(t *testing.T) {
 	}
 	shard := full["per_shard"].([]any)[0].(map[string]any)
 	for _, key := range strings.Fields("shard scheme server bytes pushes pulls delayed_pulls staleness_p50 staleness_p99" +
-		" staleness_max dropped name delayed_s dropped_for lead_p50 lead_p99 lead_max skipped duplicates waited_last cached_reads saved_bytes published") {
+		" staleness_max dropped name delayed_s dropped_for lead_p50 lead_p99 lead_max skipped duplicates waited_last " +
+		"cached_reads saved_bytes published") {
 		if _, ok := shard[key]; !ok {
 			t.Errorf("per_shard has no %s", key)
 		}

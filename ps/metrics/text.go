@@ -80,7 +80,8 @@ func headText(s *Summary, width int) string {
 			part = "nothing was left to train: to continue, raise train.stop"
 		}
 		if q.Unrecorded > 0 {
-			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none, and a long part only its first", IterationsName, Count(int(q.Unrecorded), "iteration"))
+			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none, "+
+				"and a long part only its first", IterationsName, Count(int(q.Unrecorded), "iteration"))
 		}
 		line("resumed", "at iteration %s, sample %s: %s", thousands(q.Iteration), thousands(q.Samples), part)
 	}
@@ -212,7 +213,8 @@ func shardText(s *Summary, width int) string {
 		if h.DelayedGrants > 0 {
 			delayed = percent(float64(h.DelayedGrants), float64(h.Pushes))
 		}
-		rows = append(rows, []string{strconv.Itoa(h.Shard), h.Scheme, strconv.Itoa(h.Server), fixed(float64(h.Bytes)/1024, 1), thousands(h.Pushes), delayed,
+		rows = append(rows, []string{strconv.Itoa(h.Shard), h.Scheme, strconv.Itoa(h.Server),
+			fixed(float64(h.Bytes)/1024, 1), thousands(h.Pushes), delayed,
 			fmt.Sprintf("%d/%d/%d", h.StalenessP50, h.StalenessP99, h.StalenessMax), percent(float64(h.WaitedLast), float64(waits)), h.Name})
 	}
 	text := fitted(rows, map[string]bool{"Scheme": true, "Name": true}, []string{"Server", "KiB", "Last %"}, width)
@@ -233,7 +235,8 @@ func shardText(s *Summary, width int) string {
 			thousands(dropped), listed(reasons), thousands(skipped), thousands(duplicates)), width, 2) + "\n"
 	}
 	if approximate > 0 {
-		text += Wrap(fmt.Sprintf("Over all shards: %s versions decoded approximately: work.code.deadline closed them, or too many workers had left", thousands(approximate)), width, 2) + "\n"
+		text += Wrap(fmt.Sprintf("Over all shards: %s versions decoded approximately: work.code.deadline closed them, or "+
+			"too many workers had left", thousands(approximate)), width, 2) + "\n"
 	}
 	legend := "Staleness: p50/p99/max, in versions."
 	if strings.Contains(text, "Last %") {
@@ -299,7 +302,8 @@ func evaluationText(s *Summary) string {
 		if e.Final {
 			of = "final"
 		}
-		rows = append(rows, []string{fixed(float64(e.Epoch), 2), thousands(e.Samples), fixed(float64(e.AtS), 1), value, optional(e.TestLoss, 4), of})
+		rows = append(rows, []string{fixed(float64(e.Epoch), 2), thousands(e.Samples), fixed(float64(e.AtS), 1), value,
+			optional(e.TestLoss, 4), of})
 	}
 	text := table(rows, map[int]bool{5: true})
 	if first > 0 {

@@ -67,7 +67,8 @@ func TestSummaryFitsItsWidth(t *testing.T) {
 				WaitedLast:   1,
 				Name:         fmt.Sprintf("layer%d.*/residual.block.1.conv2.weight/%d", i, i),
 			})
-			s.PerShard[len(s.PerShard)-1].TurnCounts = TurnCounts{DelayedGrants: 1_000_000, DelayedGrantsS: 1e6, MissedTurns: 1 << 30, Strays: 1 << 30}
+			s.PerShard[len(s.PerShard)-1].TurnCounts = TurnCounts{DelayedGrants: 1_000_000, DelayedGrantsS: 1e6,
+				MissedTurns: 1 << 30, Strays: 1 << 30}
 			s.PerShard[len(s.PerShard)-1].Published = 1 << 50
 		}
 		var b strings.Builder
@@ -130,7 +131,9 @@ func TestTheHeadShowsTheFirstChanges(t *testing.T) {
 		s.Changes = append(s.Changes, Change{Iteration: 1000 * int64(i), Match: "*", Scheme: "asp", Why: "worker 3 is slow"})
 	}
 	got := text(t, s)
-	if n := strings.Count(got, "  scheme   asp from iteration "); n != 10 || !strings.Contains(got, "asp from iteration 9,000 on (*), because worker 3 is slow\n") || !strings.Contains(got, "  scheme   and 2 changes more, in summary.json\n") {
+	if n := strings.Count(got, "  scheme   asp from iteration "); n != 10 ||
+		!strings.Contains(got, "asp from iteration 9,000 on (*), because worker 3 is slow\n") ||
+		!strings.Contains(got, "  scheme   and 2 changes more, in summary.json\n") {
 		t.Errorf("%d changes in:\n%s", n, got)
 	}
 }
@@ -147,7 +150,8 @@ func TestPerformanceLine(t *testing.T) {
 		{func(s *Summary) { s.Target = nil }, "Performance: 12,340 samples/s, 48.1 iterations/s"},
 		{func(s *Summary) { s.Target, s.TrainS, s.SamplesPerS = nil, 0, Float(math.Inf(1)) }, "Performance: - samples/s, - iterations/s"},
 		{func(s *Summary) { s.Target, s.SamplesPerS = nil, 42.25 }, "Performance: 42.2 samples/s, 48.1 iterations/s"},
-		{func(s *Summary) { s.Target, s.Resumed = nil, &Resumed{Iteration: 3050, Samples: 780800} }, "Performance: 12,340 samples/s, 10.0 iterations/s"},
+		{func(s *Summary) { s.Target, s.Resumed = nil, &Resumed{Iteration: 3050, Samples: 780800} },
+			"Performance: 12,340 samples/s, 10.0 iterations/s"},
 	} {
 		s := sample()
 		c.change(s)
@@ -165,11 +169,14 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 func TestTheHeadSaysWhereARunResumed(t *testing.T) {
 	s := sample()
 	s.Resumed = &Resumed{Iteration: 3050, Samples: 780800}
-	if got, want := headText(s, TextWidth), "\n  resumed  at iteration 3,050, sample 780,800: times, traffic and counts are of\n           the part since then\n"; !strings.Contains(got, want) {
+	if got, want := headText(s, TextWidth),
+		"\n  resumed  at iteration 3,050, sample 780,800: times, traffic and counts are of\n           the part since "+
+			"then\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in:\n%s", want, got)
 	}
 	s.Resumed.Iteration = s.Iterations
-	if got, want := headText(s, TextWidth), "nothing was left to train: to\n           continue, raise train.stop\n"; !strings.Contains(got, want) {
+	if got, want := headText(s, TextWidth),
+		"nothing was left to train: to\n           continue, raise train.stop\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in:\n%s", want, got)
 	}
 	s.Resumed = nil
@@ -223,7 +230,9 @@ func quiet() *Summary {
 		},
 	}
 	for w := range 3 {
-		s.PerWorker = append(s.PerWorker, WorkerSummary{Worker: w, Rank: w + 2, Host: "node-a", Iterations: 100, ComputeS: 90, BlockedS: 5, Pace: paced(100, func(int) float64 { return 0.9 })})
+		s.PerWorker = append(s.PerWorker,
+			WorkerSummary{Worker: w, Rank: w + 2, Host: "node-a", Iterations: 100, ComputeS: 90, BlockedS: 5,
+				Pace: paced(100, func(int) float64 { return 0.9 })})
 	}
 	return s
 }
@@ -416,7 +425,8 @@ func TestTextSaysWhatCopiesSavedAndCost(t *testing.T) {
 	s.PerShard[0].AddCached(3, 1<<20)
 	s.PerShard[1].AddCached(1000, 1<<10)
 	s.PerShard[1].Published = 12
-	for _, want := range []string{"Over all shards: 1,003 pulls and 3.98 MiB saved by cached copies\n", "Over all shards: 12 versions published\n"} {
+	for _, want := range []string{"Over all shards: 1,003 pulls and 3.98 MiB saved by cached copies\n",
+		"Over all shards: 12 versions published\n"} {
 		if text := text(t, s); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -442,13 +452,15 @@ func TestRMSEInsteadOfAccuracy(t *testing.T) {
 		t.Errorf("the run has accuracy %v, RMSE %v, loss %v", s.TestAccuracy, s.TestRMSE, *s.TestLoss)
 	}
 	got := text(t, s)
-	if want := fmt.Sprintf("test RMSE %.4f\n", math.Sqrt(float64(*s.TestLoss))); !strings.Contains(got, want) || strings.Contains(got, "ccuracy") {
+	if want := fmt.Sprintf("test RMSE %.4f\n", math.Sqrt(float64(*s.TestLoss))); !strings.Contains(got, want) ||
+		strings.Contains(got, "ccuracy") {
 		t.Errorf("no %q, or an accuracy, in\n%s", want, got)
 	}
 	if !strings.Contains(got, "| Test RMSE |") || !strings.Contains(got, "|    0.2500 |    0.0625 | snapshot\n") {
 		t.Errorf("evaluations without RMSE in\n%s", got)
 	}
-	if j, err := s.JSON(); err != nil || !strings.Contains(string(j), `"test_accuracy": null`) || !strings.Contains(string(j), `"test_rmse": 0.25`) {
+	if j, err := s.JSON(); err != nil || !strings.Contains(string(j), `"test_accuracy": null`) ||
+		!strings.Contains(string(j), `"test_rmse": 0.25`) {
 		t.Errorf("error %v, JSON\n%s", err, j)
 	}
 }
@@ -483,7 +495,8 @@ func TestNotesStateTheirGain(t *testing.T) {
 		setScheme(s, []string{"bsp", "ssp", "r2sp", "asp"}[r.IntN(4)])
 		for i := range s.PerShard {
 			h := &s.PerShard[i]
-			h.LeadMax, h.WaitedLast, h.Bytes, h.DelayedGrantsS, h.DelayedS = int64(r.IntN(4)), int64(r.IntN(900)), int64(1+r.IntN(9000)), Float(200*r.Float64()), Float(200*r.Float64())
+			h.LeadMax, h.WaitedLast, h.Bytes, h.DelayedGrantsS, h.DelayedS = int64(r.IntN(4)), int64(r.IntN(900)),
+				int64(1+r.IntN(9000)), Float(200*r.Float64()), Float(200*r.Float64())
 		}
 		s.PerRole[RoleServer]["fold"] = Range{Max: Float(100 * r.Float64())}
 		s.PerRole[RoleServer]["idle"] = Range{Min: Float(100 * r.Float64()), Avg: Float(100 * r.Float64())}
@@ -517,7 +530,8 @@ func TestALossyPayloadIsDeclared(t *testing.T) {
 	if got := Notes(s); !slices.Equal(got, advice) {
 		t.Errorf("notes %q, want %q", got, advice)
 	}
-	if text, want := text(t, s), "  payload  lossy: pushes travelled as topk (ratio 0.01), parameters as bfloat16\n"; !strings.Contains(text, want) {
+	if text, want := text(t, s),
+		"  payload  lossy: pushes travelled as topk (ratio 0.01), parameters as bfloat16\n"; !strings.Contains(text, want) {
 		t.Errorf("no %q in\n%s", want, text)
 	}
 	if s.Payload.Lossy = false; strings.Contains(text(t, s), "lossy") {

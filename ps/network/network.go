@@ -1,8 +1,9 @@
 // Package network computes how many bytes cross the network card of each host in one round, and the least time of a round. In a round, each
 // worker pushes its gradients once and receives the parameters once.
 //
-// The bound is that of BytePS (Jiang et al., OSDI 2020, section 4.1) [P]: each card carries its bytes at its rate, both ways at once, and no
-// round is faster than the slowest card. BytePS has equal links and even shards; here placement, slicing and rates may be any.
+// The bound is that of BytePS (Jiang et al., OSDI 2020, section 4.1) [P]: each card carries its bytes at its rate,
+// both ways at once, and no round is faster than the slowest card. BytePS has equal links and even shards; here
+// placement, slicing and rates may be any.
 package network
 
 import (

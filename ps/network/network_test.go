@@ -51,7 +51,8 @@ func TestCardsAreThoseOfEachMessage(t *testing.T) {
 			params = append(params, shard.Param{Name: fmt.Sprintf("p%d", i), N: rapid.IntRange(1, 3000).Draw(t, "n"), Layer: i})
 		}
 		p, err := shard.Cut(params, shard.Options{
-			Servers: servers, MaxBytes: 1 << rapid.IntRange(6, 12).Draw(t, "piece"), Slice: rapid.SampledFrom([]string{"even", "layer"}).Draw(t, "slice"), Rules: []string{"*"},
+			Servers: servers, MaxBytes: 1 << rapid.IntRange(6, 12).Draw(t, "piece"),
+			Slice: rapid.SampledFrom([]string{"even", "layer"}).Draw(t, "slice"), Rules: []string{"*"},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +89,8 @@ func TestBoundsOfEqualLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := shard.Cut([]shard.Param{{Name: "w", N: bytes / shard.ElemBytes}}, shard.Options{Servers: c.servers, MaxBytes: 1 << 20, Slice: "even", Rules: []string{"*"}})
+		p, err := shard.Cut([]shard.Param{{Name: "w", N: bytes / shard.ElemBytes}},
+			shard.Options{Servers: c.servers, MaxBytes: 1 << 20, Slice: "even", Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,12 +121,14 @@ func TestTheSlowestCardDecides(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
-	for text, want := range map[string]float64{"200Mbit": 25e6, "10 Gbit/s": 1.25e9, "25MB": 25e6, "12.5MB/s": 12.5e6, "8bit": 1, "100kbit": 12500} {
+	for text, want := range map[string]float64{"200Mbit": 25e6, "10 Gbit/s": 1.25e9, "25MB": 25e6, "12.5MB/s": 12.5e6,
+		"8bit": 1, "100kbit": 12500} {
 		if got, err := ParseRate(text); err != nil || got != want {
 			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for rate, want := range map[float64]string{25e6: "200 Mbit/s", 1.25e9: "10 Gbit/s", 1: "8 bit/s", 12.5e10: "1 Tbit/s", 1.25e8 / 3: "333.33 Mbit/s"} {
+	for rate, want := range map[float64]string{25e6: "200 Mbit/s", 1.25e9: "10 Gbit/s", 1: "8 bit/s",
+		12.5e10: "1 Tbit/s", 1.25e8 / 3: "333.33 Mbit/s"} {
 		if got := FormatRate(rate); got != want {
 			t.Errorf("%v: %s, want %s", rate, got, want)
 		}
@@ -136,7 +140,8 @@ func TestRates(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "is not a rate;", "10": "is not a rate;", "10Gbit,1Gbit": "two rates for all hosts", "a=1Gbit,a=2Gbit,1Gbit": "two rates for host a",
-		"1Gbit,d=1Gbit": "there is no host d; the hosts are a, b, c", "a=1Gbit": "need a rate", "9e9Gbit": "is not a rate;", "99999999Gbit": "is not a rate from",
+		"1Gbit,d=1Gbit": "there is no host d; the hosts are a, b, c", "a=1Gbit": "need a rate", "9e9Gbit": "is not a rate;",
+		"99999999Gbit": "is not a rate from",
 	} {
 		if _, err := ParseRates(text, hosts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

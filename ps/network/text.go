@@ -50,7 +50,8 @@ func Text(cards []Card, rates *Rates) string {
 		way = "into"
 	}
 	fmt.Fprintf(&b, "  limit: at least %s an iteration: %s %s %s at %s, of which %.2f is left beside headers\n",
-		bound.Time.Round(max(time.Microsecond, bound.Time/1000)), metrics.Size(bound.Card.Larger()), way, bound.Card.Host, FormatRate(bound.Rate), Goodput)
+		bound.Time.Round(max(time.Microsecond, bound.Time/1000)), metrics.Size(bound.Card.Larger()), way, bound.Card.Host,
+		FormatRate(bound.Rate), Goodput)
 	return b.String()
 }
 

@@ -69,7 +69,8 @@ func TestAdamEqualsItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 100).Draw(t, "n")
 		x := func(what string) float32 { return anyFloat(t, what) }
-		c := &adamScalars{k: x("k"), wd: x("wd"), b1: x("b1"), c1: x("c1"), b2: x("b2"), c2: x("c2"), rate: x("rate"), root: x("root"), epsilon: x("epsilon")}
+		c := &adamScalars{k: x("k"), wd: x("wd"), b1: x("b1"), c1: x("c1"), b2: x("b2"), c2: x("c2"), rate: x("rate"),
+			root: x("root"), epsilon: x("epsilon")}
 		src, grad, m, v := anyVector(t, n, "src"), anyVector(t, n, "grad"), anyVector(t, n, "m"), anyVector(t, n, "v")
 		for _, inPlace := range []bool{false, true} {
 			run := func(pass func(dst, src, grad, m, v []float32, c *adamScalars)) [][]float32 {

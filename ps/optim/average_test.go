@@ -82,7 +82,8 @@ func TestNormsOfStatisticsAreOfTheirChange(t *testing.T) {
 	if _, normInf, _ := NewStore(3, nil, Update{}, Add).Norms(push, params, 0.25); normInf != 10 {
 		t.Errorf("the largest element of a delta is %g, want 10", normInf)
 	}
-	if _, normInf, _ := NewStore(1, nil, Update{}, Average).Norms([]float32{float32(math.NaN())}, []float32{1}, 1); !math.IsNaN(float64(normInf)) {
+	if _, normInf, _ := NewStore(1, nil, Update{}, Average).Norms([]float32{float32(math.NaN())}, []float32{1},
+		1); !math.IsNaN(float64(normInf)) {
 		t.Errorf("the norm of a NaN is %g", normInf)
 	}
 }

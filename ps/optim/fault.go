@@ -145,7 +145,8 @@ func faultOfStep(next, grads []float32, state [][]float32, a Args, lo int) *Faul
 	if at < 0 {
 		return nil
 	}
-	f := &Fault{Stage: InStep, At: lo + at, Value: next[at], Top: TopFinite(next), Sum: grads[at], LR: a.LR, Scale: a.GradScale, Decay: a.Decay}
+	f := &Fault{Stage: InStep, At: lo + at, Value: next[at], Top: TopFinite(next), Sum: grads[at], LR: a.LR,
+		Scale: a.GradScale, Decay: a.Decay}
 	if len(state) > 0 {
 		f.State = state[0][at]
 	}

@@ -40,7 +40,8 @@ func TestAStoreNamesWhereAValueIsNotFinite(t *testing.T) {
 				}
 				for _, flush := range []bool{false, true} {
 					name := fmt.Sprintf("%s/%s/%d/flush=%t", c.name, rule, n, flush)
-					s := NewStore(n, []Run{{Lo: 0, Hi: n, Decay: c.decay}}, Update{Rule: mustNew(t, spec(rule)), LR: c.lr, Sched: ScheduleDefaults()}, c.way)
+					s := NewStore(n, []Run{{Lo: 0, Hi: n, Decay: c.decay}},
+						Update{Rule: mustNew(t, spec(rule)), LR: c.lr, Sched: ScheduleDefaults()}, c.way)
 					s.Spread(2, nil)
 					pushes := [][]float32{make([]float32, n), make([]float32, n), make([]float32, n)}
 					src, dst := make([]float32, n), make([]float32, n)

@@ -35,8 +35,8 @@ func scrambled(seed uint64, n int) []float32 {
 	return v
 }
 
-// A worker's own steps are those of a server with one worker, to the bit: the rule, its state, penalties, and the clock of the rate. They do not
-// depend on how the arena is cut.
+// A worker's own steps are those of a server with one worker, to the bit: the rule, its state, penalties, and the
+// clock of the rate. They do not depend on how the arena is cut.
 func TestInnerStepsAreTheServersSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, n, runs := innerCase(t)
@@ -155,7 +155,8 @@ func TestChangesAreTheirDumbTwins(t *testing.T) {
 			if math.Abs(float64(corrected[i])-want) > 1e-5*float64(weight*(1+strength)) {
 				t.Fatalf("element %d of %d corrected: %v, want %v", i, n, corrected[i], want)
 			}
-			if want := float64(now[i]) + float64(keep)*(float64(after[i])-float64(now[i])); math.Abs(float64(mixed[i])-want) > 1e-6 || keep == 0 && mixed[i] != now[i] {
+			if want := float64(now[i]) +
+				float64(keep)*(float64(after[i])-float64(now[i])); math.Abs(float64(mixed[i])-want) > 1e-6 || keep == 0 && mixed[i] != now[i] {
 				t.Fatalf("element %d of %d mixed: %v, want %v", i, n, mixed[i], want)
 			}
 		}

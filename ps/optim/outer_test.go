@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// outerTwin applies what workers changed with plain loops in float64, one exchange after the other. d is the mean change with the sign of a gradient.
+// outerTwin applies what workers changed with plain loops in float64, one exchange after the other. d is the mean
+// change with the sign of a gradient.
 type outerTwin struct {
 	o       Outer
 	x       []float64
@@ -58,7 +59,8 @@ func newOuterRun(t *rapid.T, n int, o Outer) *outerRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &outerRun{store: NewStore(n, []Run{{Hi: n}}, u, Follow), x: drawVector(t, n, "x"), twin: outerTwin{o: o, u: make([]float64, n), acc: make([]float64, n)}}
+	r := &outerRun{store: NewStore(n, []Run{{Hi: n}}, u, Follow), x: drawVector(t, n, "x"),
+		twin: outerTwin{o: o, u: make([]float64, n), acc: make([]float64, n)}}
 	for _, x := range r.x {
 		r.twin.x = append(r.twin.x, float64(x))
 	}
@@ -100,13 +102,14 @@ func (r *outerRun) compare(t *rapid.T, what string, of []float64) {
 // rates changes with every exchange, as under a schedule.
 func rates(step float64) float64 { return 0.4 / (1 + step/3) }
 
-// Each rule of the servers is its paper's, exchange by exchange: SlowMo while the workers' rate changes, delayed Nesterov with a share of the
-// momentum between, and the momentum rules of torch.optim.SGD.
+// Each rule of the servers is its paper's, exchange by exchange: SlowMo while the workers' rate changes, delayed
+// Nesterov with a share of the momentum between, and the momentum rules of torch.optim.SGD.
 func TestOuterRulesAreTheirDumbTwins(t *testing.T) {
 	for _, name := range []string{"sgd", "momentum", "nesterov", "slowmo", "delayed_nesterov"} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				o := Outer{Name: name, LR: rapid.Float64Range(0.05, 1).Draw(t, "lr"), Momentum: rapid.Float64Range(0, 0.9).Draw(t, "momentum"), Every: rapid.Int64Range(1, 4).Draw(t, "every"),
+				o := Outer{Name: name, LR: rapid.Float64Range(0.05, 1).Draw(t, "lr"),
+					Momentum: rapid.Float64Range(0, 0.9).Draw(t, "momentum"), Every: rapid.Int64Range(1, 4).Draw(t, "every"),
 					Between: rapid.Float64Range(0, 0.3).Draw(t, "between"), Inner: rates}
 				if name == "sgd" {
 					o.Momentum = 0
@@ -128,7 +131,8 @@ func TestOuterRulesAreTheirDumbTwins(t *testing.T) {
 	}
 }
 
-// SlowMo with alpha 1 and no momentum is averaging, and at a constant rate it is BMUF's block momentum, whatever the rate is (Wang et al., section 3 [Q]).
+// SlowMo with alpha 1 and no momentum is averaging, and at a constant rate it is BMUF's block momentum, whatever the
+// rate is (Wang et al., section 3 [Q]).
 func TestSpecialCasesOfSlowMo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, gamma := rapid.IntRange(1, 4).Draw(t, "n"), rapid.SampledFrom([]float64{1e-3, 0.1, 3}).Draw(t, "gamma")
@@ -153,8 +157,8 @@ func TestSpecialCasesOfSlowMo(t *testing.T) {
 	})
 }
 
-// Delayed Nesterov with N = 1 and c = 0 is the Nesterov momentum of DiLoCo, and with no momentum each push counts 1/N. By hand: three pushes
-// of 1 with N = 2, beta 0.5, c 0.25 and the rate 1.
+// Delayed Nesterov with N = 1 and c = 0 is the Nesterov momentum of DiLoCo, and with no momentum each push counts
+// 1/N. By hand: three pushes of 1 with N = 2, beta 0.5, c 0.25 and the rate 1.
 func TestSpecialCasesOfDelayedNesterov(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "n")

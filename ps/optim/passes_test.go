@@ -12,7 +12,8 @@ import (
 // odd are numbers that reveal arithmetic which is only nearly right.
 var odd = []float32{
 	0, float32(math.Copysign(0, -1)), 1, -1, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
-	math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 1.1754944e-38, 1.1754942e-38, 3e-39, 16777217,
+	math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 1.1754944e-38,
+	1.1754942e-38, 3e-39, 16777217,
 }
 
 func anyFloat(t *rapid.T, what string) float32 {
@@ -71,12 +72,22 @@ func TestPassesEqualTheirTwins(t *testing.T) {
 			pass func(dst, a, b, m []float32) (top uint32)
 			twin func(dst, a, b, m []float32)
 		}{
-			{"scale", func(dst, a, _, _ []float32) uint32 { return scalePass(dst, a, x[0]) }, func(dst, a, _, _ []float32) { scaleGo(dst, a, x[0]) }},
-			{"sum", func(dst, a, b, _ []float32) uint32 { return sumPass(dst, a, b, x[0], stream) }, func(dst, a, b, _ []float32) { sumGo(dst, a, b, x[0]) }},
-			{"blend", func(dst, a, b, _ []float32) uint32 { return blendPass(dst, a, b, x[0], x[1]) }, func(dst, a, b, _ []float32) { blendGo(dst, a, b, x[0], x[1]) }},
-			{"sgd", func(dst, a, b, _ []float32) uint32 { return sgdPass(dst, a, b, x[0], x[1], x[2], stream) }, func(dst, a, b, _ []float32) { sgdGo(dst, a, b, x[0], x[1], x[2]) }},
-			{"momentum", func(dst, a, b, m []float32) uint32 { return momentumPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream) }, func(dst, a, b, m []float32) { momentumGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
-			{"nesterov", func(dst, a, b, m []float32) uint32 { return nesterovPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream) }, func(dst, a, b, m []float32) { nesterovGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
+			{"scale", func(dst, a, _, _ []float32) uint32 { return scalePass(dst, a, x[0]) },
+				func(dst, a, _, _ []float32) { scaleGo(dst, a, x[0]) }},
+			{"sum", func(dst, a, b, _ []float32) uint32 { return sumPass(dst, a, b, x[0], stream) },
+				func(dst, a, b, _ []float32) { sumGo(dst, a, b, x[0]) }},
+			{"blend", func(dst, a, b, _ []float32) uint32 { return blendPass(dst, a, b, x[0], x[1]) },
+				func(dst, a, b, _ []float32) { blendGo(dst, a, b, x[0], x[1]) }},
+			{"sgd", func(dst, a, b, _ []float32) uint32 { return sgdPass(dst, a, b, x[0], x[1], x[2], stream) },
+				func(dst, a, b, _ []float32) { sgdGo(dst, a, b, x[0], x[1], x[2]) }},
+			{"momentum", func(dst, a, b,
+				m []float32) uint32 {
+				return momentumPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream)
+			}, func(dst, a, b, m []float32) { momentumGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
+			{"nesterov", func(dst, a, b,
+				m []float32) uint32 {
+				return nesterovPass(dst, a, b, m, x[0], x[1], x[2], x[3], stream)
+			}, func(dst, a, b, m []float32) { nesterovGo(dst, a, b, m, x[0], x[1], x[2], x[3]) }},
 		} {
 			for _, how := range []struct{ inPlace, stream bool }{{false, false}, {true, false}, {false, true}} {
 				inPlace := how.inPlace
@@ -93,7 +104,8 @@ func TestPassesEqualTheirTwins(t *testing.T) {
 				var top uint32
 				got, gotM := run(func(dst, a, b, m []float32) { top = c.pass(dst, a, b, m) })
 				if want := topGo(got); top != want || topPass(got) != want {
-					t.Fatalf("%s, in place %v: the largest magnitude of %d elements is %x, a look at them gives %x (vectors) and %x (twin)", c.name, inPlace, n, top, topPass(got), want)
+					t.Fatalf("%s, in place %v: the largest magnitude of %d elements is %x, a look at them gives %x (vectors) and "+
+						"%x (twin)", c.name, inPlace, n, top, topPass(got), want)
 				}
 				want, wantM := run(c.twin)
 				if i := bitsDiffer(got, want); i >= 0 {

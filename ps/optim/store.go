@@ -227,9 +227,10 @@ func (s *Store) Shown(clock float64) float64 {
 }
 
 // Commit writes the version that follows src to dst. With Optimize that is the rule's step along weight * pending at scale times
-// the rate of that clock, and with Follow its step along the changes. With Add it is src + scale * weight * pending. With Average it is (1-scale) * src + scale * weight *
-// pending; a scale above 1 counts as 1, so that the parameters stay between the pushed values. Afterwards the pending sums are
-// zeros, and no push is borrowed. dst and src must have n elements; otherwise it panics. dst may be src.
+// the rate of that clock, and with Follow its step along the changes. With Add it is src + scale * weight * pending.
+// With Average it is (1-scale) * src + scale * weight * pending; a scale above 1 counts as 1, so that the parameters
+// stay between the pushed values. Afterwards the pending sums are zeros, and no push is borrowed. dst and src must
+// have n elements; otherwise it panics. dst may be src.
 func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 	if len(dst) != s.n || len(src) != s.n {
 		panic(fmt.Sprintf("optim: commit of %d elements from %d in a shard of %d", len(dst), len(src), s.n))

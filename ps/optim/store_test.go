@@ -127,7 +127,8 @@ func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 			case nesterov:
 				nesterovGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, k, q.Decay, r.mu)
 			case lars:
-				momentumGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, float32(weight*local), q.Decay*float32(local), r.mu)
+				momentumGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, float32(weight*local),
+					q.Decay*float32(local), r.mu)
 			case adam:
 				c := r.scalars(Args{LR: lr, GradScale: k, Decay: q.Decay, Step: p.steps})
 				adamGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], p.state[1][q.Lo:q.Hi], &c)
@@ -251,7 +252,8 @@ func spreadTests(s *Store, k int) {
 // TestSpreadCutsOnlyWhatIsLarge: a piece has 1 MiB or more, and the pieces cover the shard.
 func TestSpreadCutsOnlyWhatIsLarge(t *testing.T) {
 	for _, c := range []struct{ n, most, want int }{
-		{100, 4, 1}, {pieceMin, 4, 1}, {2*pieceMin - 1, 4, 1}, {2 * pieceMin, 4, 2}, {5*pieceMin + 3, 4, 4}, {5*pieceMin + 3, 2, 2}, {streamMin + 5, 1, 1},
+		{100, 4, 1}, {pieceMin, 4, 1}, {2*pieceMin - 1, 4, 1}, {2 * pieceMin, 4, 2}, {5*pieceMin + 3, 4, 4},
+		{5*pieceMin + 3, 2, 2}, {streamMin + 5, 1, 1},
 	} {
 		s := NewStore(c.n, nil, Update{}, Add)
 		pieces := 0

@@ -48,7 +48,8 @@ func (f *Finding) where(c *configs.Config) string {
 		return fmt.Sprintf("in the gradient: %s %s", f.tensor(), worker)
 	case Payload:
 		if f.Pull {
-			return fmt.Sprintf("in the payload: %s as the reply to worker %d carries it in iteration %d, encoded as %s", f.tensor(), f.Worker, f.Iter, c.Payload.Pull)
+			return fmt.Sprintf("in the payload: %s as the reply to worker %d carries it in iteration %d, encoded as %s",
+				f.tensor(), f.Worker, f.Iter, c.Payload.Pull)
 		}
 		return fmt.Sprintf("in the payload: the push of %s %s, encoded as %s", f.tensor(), worker, c.Payload.Push)
 	case Sum:
@@ -128,7 +129,8 @@ func decays(c *configs.Config) bool {
 }
 
 func decayHint(c *configs.Config) string {
-	return fmt.Sprintf("lower train.optimizer.weight_decay (now %g): times lr it is above 2, so each step makes parameters larger", c.Train.Optimizer.WeightDecay)
+	return fmt.Sprintf("lower train.optimizer.weight_decay (now %g): times lr it is above 2, so each step makes "+
+		"parameters larger", c.Train.Optimizer.WeightDecay)
 }
 
 // dataHint says how data are scaled.

@@ -63,7 +63,8 @@ type Finding struct {
 	Pull  bool    `json:"pull"`  // Payload: of a reply
 }
 
-// Log keeps the findings of one side of a rank: the first of each place. Both the goroutine that computes and the one that drives may use it.
+// Log keeps the findings of one side of a rank: the first of each place. Both the goroutine that computes and the one
+// that drives may use it.
 type Log struct {
 	mu   sync.Mutex
 	list []Finding
@@ -161,7 +162,8 @@ type Pusher struct {
 	Iter   int64
 }
 
-// OfCommit is what the optimizer of a server has found when it made a version. pushers are those of the pushes folded since the commit before.
+// OfCommit is what the optimizer of a server has found when it made a version. pushers are those of the pushes folded
+// since the commit before.
 func OfCommit(f *optim.Fault, pushers []Pusher, server int32, version int64) Finding {
 	g := OfFault(f)
 	g.Worker, g.Server, g.Iter = Nobody, server, version

@@ -64,6 +64,7 @@ func Export(from *checkpoint.Tensors, out string, optimizer bool) (tensors int, 
 
 // metadata says which run and which checkpoint the parameters come from.
 func metadata(m *checkpoint.Manifest, sha string) map[string]string {
-	return map[string]string{"program": m.Program, "build": m.Build, "model": m.Config["model.name"], "checkpoint": strconv.FormatInt(m.Number, 10), "iteration": strconv.FormatInt(m.Iteration, 10),
+	return map[string]string{"program": m.Program, "build": m.Build, "model": m.Config["model.name"],
+		"checkpoint": strconv.FormatInt(m.Number, 10), "iteration": strconv.FormatInt(m.Iteration, 10),
 		"samples": strconv.FormatInt(m.Samples, 10), "config_sha256": m.Digest, "data_sha256": m.Data, metaSHA256: sha}
 }

@@ -56,7 +56,8 @@ func OpenInitial(path string, model []Tensor) (*Initial, error) {
 	case err == nil:
 		return i, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("model.init: %q does not exist; name a file that fluentps export wrote and that all hosts can read, or remove model.init", path)
+		return nil, fmt.Errorf("model.init: %q does not exist; name a file that fluentps export wrote and that all hosts "+
+			"can read, or remove model.init", path)
 	case errors.Is(err, syscall.ENOTDIR):
 		return nil, fmt.Errorf("model.init: %q lies below a file; name the file itself, or remove model.init", path)
 	case errors.As(err, &failed) && errors.Is(err, fs.ErrPermission):

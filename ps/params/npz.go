@@ -80,7 +80,8 @@ func readNPY(r io.Reader) (dtype string, shape []int, n int64, err error) {
 func writeNPZ(w io.Writer, tensors []Tensor, values func(w io.Writer, k int) error) error {
 	z := zip.NewWriter(w)
 	for k, t := range tensors {
-		f, err := z.CreateHeader(&zip.FileHeader{Name: t.Name + npySuffix, Method: zip.Store, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)})
+		f, err := z.CreateHeader(&zip.FileHeader{Name: t.Name + npySuffix, Method: zip.Store,
+			Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)})
 		if err == nil {
 			_, err = f.Write(npyHeader(t.Shape))
 		}

@@ -48,7 +48,8 @@ func FormOf(path string) (string, error) {
 			return form, nil
 		}
 	}
-	return "", fmt.Errorf("%q does not end in %s, which selects the format of the file; choose one of the two", path, strings.Join(Forms(), " or "))
+	return "", fmt.Errorf("%q does not end in %s, which selects the format of the file; choose one of the two", path,
+		strings.Join(Forms(), " or "))
 }
 
 // Of returns the parameters of a model as tensors, in model order.

@@ -156,31 +156,50 @@ func TestErrorsNameTheTensor(t *testing.T) {
 		edit   func(text string) string
 		want   string
 	}{
-		"missing":     {change: func(m *testModel) { m.tensors[1].Name = "fc1.bia" }, want: "fc1.bias is missing: the model needs shape [2]"},
-		"extra":       {change: func(m *testModel) { m.tensors[1].Name = "fc1.bia" }, want: `"fc1.bia", of shape [2], is not in the model`},
-		"shape":       {change: func(m *testModel) { m.tensors[0].Shape = []int{3, 2} }, want: "fc1.weight has shape [3 2], but the model needs [2 3]"},
-		"flat":        {change: func(m *testModel) { m.tensors[0].Shape = []int{6} }, want: "fc1.weight has shape [6], but the model needs [2 3]"},
-		"NaN":         {change: func(m *testModel) { m.values[0][4] = float32(math.NaN()) }, want: `"fc1.weight": element 4 is NaN`},
-		"infinite":    {change: func(m *testModel) { m.values[1][1] = float32(math.Inf(-1)) }, want: `"fc1.bias": element 1 is -Inf`},
-		"optimizer":   {change: func(m *testModel) { m.tensors[1].Name = "optimizer.velocity.fc1.weight" }, want: "export without --optimizer"},
-		"float16":     {form: suffixSafetensors, edit: func(s string) string { return strings.Replace(s, `"F32"`, `"F16"`, 1) }, want: `fc1.weight has elements of type "F16", must be F32`},
-		"float64":     {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "<f4", "<f8", 1) }, want: `fc1.weight has elements of type "<f8", must be <f4`},
-		"big endian":  {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "<f4", ">f4", 1) }, want: `fc1.weight has elements of type ">f4", must be <f4`},
-		"Fortran":     {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "False, ", "True,  ", 1) }, want: "its elements are in Fortran order"},
-		"version 2":   {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "NUMPY\x01", "NUMPY\x02", 1) }, want: "write it with numpy.savez"},
-		"an element":  {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "\x00\x00\x80\x3f", "\x00\x00\x00\x3f", 1) }, want: "checksum error"},
+		"missing": {change: func(m *testModel) { m.tensors[1].Name = "fc1.bia" }, want: "fc1.bias is missing: the model needs shape [2]"},
+		"extra":   {change: func(m *testModel) { m.tensors[1].Name = "fc1.bia" }, want: `"fc1.bia", of shape [2], is not in the model`},
+		"shape": {change: func(m *testModel) { m.tensors[0].Shape = []int{3, 2} },
+			want: "fc1.weight has shape [3 2], but the model needs [2 3]"},
+		"flat": {change: func(m *testModel) { m.tensors[0].Shape = []int{6} },
+			want: "fc1.weight has shape [6], but the model needs [2 3]"},
+		"NaN":       {change: func(m *testModel) { m.values[0][4] = float32(math.NaN()) }, want: `"fc1.weight": element 4 is NaN`},
+		"infinite":  {change: func(m *testModel) { m.values[1][1] = float32(math.Inf(-1)) }, want: `"fc1.bias": element 1 is -Inf`},
+		"optimizer": {change: func(m *testModel) { m.tensors[1].Name = "optimizer.velocity.fc1.weight" }, want: "export without --optimizer"},
+		"float16": {form: suffixSafetensors,
+			edit: func(s string) string { return strings.Replace(s, `"F32"`, `"F16"`, 1) },
+			want: `fc1.weight has elements of type "F16", must be F32`},
+		"float64": {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "<f4", "<f8", 1) },
+			want: `fc1.weight has elements of type "<f8", must be <f4`},
+		"big endian": {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "<f4", ">f4", 1) },
+			want: `fc1.weight has elements of type ">f4", must be <f4`},
+		"Fortran": {form: suffixNPZ, edit: func(s string) string { return strings.Replace(s, "False, ", "True,  ", 1) },
+			want: "its elements are in Fortran order"},
+		"version 2": {form: suffixNPZ,
+			edit: func(s string) string { return strings.Replace(s, "NUMPY\x01", "NUMPY\x02", 1) }, want: "write it with numpy.savez"},
+		"an element": {form: suffixNPZ,
+			edit: func(s string) string { return strings.Replace(s, "\x00\x00\x80\x3f", "\x00\x00\x00\x3f", 1) }, want: "checksum error"},
 		"another sum": {form: suffixSafetensors, meta: map[string]string{metaSHA256: "00"}, want: `but its header says "00": it is damaged`},
 		"cut off":     {edit: func(s string) string { return s[:len(s)-1] }, want: "it was cut off"},
-		"empty":       {form: suffixSafetensors, edit: func(string) string { return "" }, want: "it has 0 bytes, but the parameters of the model have 32"},
-		"empty zip":   {form: suffixNPZ, edit: func(string) string { return "" }, want: "it was cut off, or is not an npz"},
-		"packed":      {form: suffixNPZ, edit: func(string) string { return packed(t) }, want: "it is compressed; write it with numpy.savez, not savez_compressed"},
+		"empty": {form: suffixSafetensors, edit: func(string) string { return "" },
+			want: "it has 0 bytes, but the parameters of the model have 32"},
+		"empty zip": {form: suffixNPZ, edit: func(string) string { return "" }, want: "it was cut off, or is not an npz"},
+		"packed": {form: suffixNPZ, edit: func(string) string { return packed(t) },
+			want: "it is compressed; write it with numpy.savez, not savez_compressed"},
 		"a long name": {change: func(m *testModel) { m.tensors[1].Name = strings.Repeat("w", 60000) }, want: "bytes more"},
-		"a text":      {form: suffixSafetensors, edit: func(string) string { return strings.Repeat("words ", 20) }, want: "it is damaged, or not safetensors"},
-		"no zip":      {form: suffixNPZ, edit: func(string) string { return strings.Repeat("words ", 20) }, want: "it was cut off, or is not an npz"},
-		"a hole":      {form: suffixSafetensors, edit: func(s string) string { return strings.Replace(s, `[24,32]`, `[25,33]`, 1) }, want: `"fc1.bias" lies at 25 to 33 of 32 bytes, must begin at 24`},
-		"an overlap":  {form: suffixSafetensors, edit: func(s string) string { return strings.Replace(s, `[24,32]`, `[20,32]`, 1) }, want: `"fc1.bias" lies at 20 to 32 of 32 bytes, must begin at 24`},
-		"a tail":      {form: suffixSafetensors, edit: func(s string) string { return s + "more" }, want: "its tensors have 32 bytes, but 36 follow the header"},
-		"twice":       {form: suffixSafetensors, edit: func(s string) string { return strings.Replace(s, `"fc1.bias":`, `"fc1.weight":`, 1) }, want: "it has \"fc1.weight\" twice"},
+		"a text": {form: suffixSafetensors, edit: func(string) string { return strings.Repeat("words ", 20) },
+			want: "it is damaged, or not safetensors"},
+		"no zip": {form: suffixNPZ, edit: func(string) string { return strings.Repeat("words ", 20) },
+			want: "it was cut off, or is not an npz"},
+		"a hole": {form: suffixSafetensors,
+			edit: func(s string) string { return strings.Replace(s, `[24,32]`, `[25,33]`, 1) },
+			want: `"fc1.bias" lies at 25 to 33 of 32 bytes, must begin at 24`},
+		"an overlap": {form: suffixSafetensors,
+			edit: func(s string) string { return strings.Replace(s, `[24,32]`, `[20,32]`, 1) },
+			want: `"fc1.bias" lies at 20 to 32 of 32 bytes, must begin at 24`},
+		"a tail": {form: suffixSafetensors, edit: func(s string) string { return s + "more" },
+			want: "its tensors have 32 bytes, but 36 follow the header"},
+		"twice": {form: suffixSafetensors,
+			edit: func(s string) string { return strings.Replace(s, `"fc1.bias":`, `"fc1.weight":`, 1) }, want: "it has \"fc1.weight\" twice"},
 	} {
 		for _, form := range Forms() {
 			if c.form != "" && c.form != form {
@@ -203,7 +222,8 @@ func TestErrorsNameTheTensor(t *testing.T) {
 				if err == nil {
 					i.Close()
 				}
-				if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > textMax+500 || !strings.HasPrefix(err.Error(), "model.init: "+path+": ") {
+				if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > textMax+500 ||
+					!strings.HasPrefix(err.Error(), "model.init: "+path+": ") {
 					t.Errorf("%v, want %q", err, c.want)
 				}
 			})
@@ -221,8 +241,11 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	if err := os.Mkdir(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{fifo: "is a FIFO, must be a regular file", folder: "is a folder, must be a regular file", none: "does not exist", filepath.Join(dir, "x.bin"): "does not end in .safetensors or .npz"} {
-		if _, err := OpenInitial(path, small().tensors); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "model.init: ") {
+	for path, want := range map[string]string{fifo: "is a FIFO, must be a regular file",
+		folder: "is a folder, must be a regular file", none: "does not exist",
+		filepath.Join(dir, "x.bin"): "does not end in .safetensors or .npz"} {
+		if _, err := OpenInitial(path, small().tensors); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "model.init: ") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -236,7 +259,8 @@ func TestLongFilesAreRefused(t *testing.T) {
 	if err := os.WriteFile(sparse, head, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for size, want := range map[int64]string{1 << 40: "it is of another model", sizeOver: fmt.Sprintf("its header has %d bytes, but the limit is %d", headerMax+1, headerMax)} {
+	for size, want := range map[int64]string{1 << 40: "it is of another model",
+		sizeOver: fmt.Sprintf("its header has %d bytes, but the limit is %d", headerMax+1, headerMax)} {
 		if err := os.Truncate(sparse, size); err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +273,8 @@ func TestLongFilesAreRefused(t *testing.T) {
 		m.tensors, m.values = append(m.tensors, Tensor{fmt.Sprintf("%0200d", k), []int{1}}), append(m.values, []float32{1})
 	}
 	path := write(t, dir, suffixNPZ, m.text(t, suffixNPZ, nil))
-	if _, err := OpenInitial(path, []Tensor{{"a", []int{1 << 20}}}); err == nil || !strings.Contains(err.Error(), "the directory of the zip has more than") {
+	if _, err := OpenInitial(path, []Tensor{{"a", []int{1 << 20}}}); err == nil ||
+		!strings.Contains(err.Error(), "the directory of the zip has more than") {
 		t.Error(err)
 	}
 }

@@ -87,7 +87,8 @@ func openSafetensors(f io.ReaderAt, size int64) (*contents, error) {
 	for _, p := range all {
 		lo, hi := p.Places[0], p.Places[1]
 		if lo != at || hi < lo || hi > size-data {
-			return nil, fmt.Errorf("%q lies at %d to %d of %d bytes, must begin at %d, the end of the tensor before it: it was cut off, or is damaged", p.name, lo, hi, size-data, at)
+			return nil, fmt.Errorf("%q lies at %d to %d of %d bytes, must begin at %d, the end of the tensor before it: it "+
+				"was cut off, or is damaged", p.name, lo, hi, size-data, at)
 		}
 		if n, ok := elements(p.Shape, (hi-lo)/elemBytes); p.DType == safetensorsF32 && (!ok || n*elemBytes != hi-lo) {
 			return nil, fmt.Errorf("%q has shape %v but %d bytes: it is damaged", p.name, p.Shape, hi-lo)

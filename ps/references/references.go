@@ -68,8 +68,8 @@ func Uses(c *configs.Config) (all []Use) {
 	return all
 }
 
-// Text is references.bib: the papers of what a configuration uses. A comment above each says what they were cited for, and another one names what has no
-// paper of its own.
+// Text is references.bib: the papers of what a configuration uses. A comment above each says what they were cited
+// for, and another one names what has no paper of its own.
 func Text(c *configs.Config) string {
 	var order []string
 	forWhat := map[string][]string{}

@@ -19,7 +19,8 @@ import (
 // Everything that a configuration can name is in the table, if only with an empty list, and the table names nothing else.
 func TestEveryNameHasItsPapers(t *testing.T) {
 	known := map[Use]bool{}
-	for kind, names := range map[Kind][]string{Scheme: scheme.All.Names(), Send: send.All.Names(), Payload: payload.All.Names(), Optimizer: optim.Names(), Work: work.All.Names(),
+	for kind, names := range map[Kind][]string{Scheme: scheme.All.Names(), Send: send.All.Names(),
+		Payload: payload.All.Names(), Optimizer: optim.Names(), Work: work.All.Names(),
 		Slowness: straggler.All.Names(), Model: workload.ModelNames(), Data: workload.SetNames(), Baseline: {"allreduce", "pslite"}} {
 		for _, name := range names {
 			if name == "none" {
@@ -71,12 +72,16 @@ func TestEveryNameHasItsPapers(t *testing.T) {
 	}
 }
 
-// A run with several axes cites each paper once, for all that it is used for, in a form that BibTeX reads: balanced braces, and one entry a paper.
+// A run with several axes cites each paper once, for all that it is used for, in a form that BibTeX reads: balanced
+// braces, and one entry a paper.
 func TestReferencesOfARun(t *testing.T) {
-	c := configstest.Load(t, `sync=[{match: "fc1.*", scheme: ssp, staleness: 2}, {match: "*", scheme: pssp}]`, "model={name: mlp, layers: [4]}", "faults=[{worker: 0, slow: {kind: fluentps, sleep: 1ms}}]",
+	c := configstest.Load(t, `sync=[{match: "fc1.*", scheme: ssp, staleness: 2}, {match: "*", scheme: pssp}]`,
+		"model={name: mlp, layers: [4]}", "faults=[{worker: 0, slow: {kind: fluentps, sleep: 1ms}}]",
 		"send.order=priority")
 	text := Text(c)
-	for _, want := range []string{"% for scheme ssp\n@inproceedings{ho2013ssp,", "% for scheme ssp, scheme pssp, kind of slowness fluentps\n@inproceedings{yao2019fluentps,\n  author = {Yao, Xin and Wu, Xueyu and Wang, Cho-Li},\n", "@inproceedings{jayarajan2019priority,",
+	for _, want := range []string{"% for scheme ssp\n@inproceedings{ho2013ssp,",
+		"% for scheme ssp, scheme pssp, kind of slowness fluentps\n@inproceedings{yao2019fluentps,\n  author = {Yao, Xin " +
+			"and Wu, Xueyu and Wang, Cho-Li},\n", "@inproceedings{jayarajan2019priority,",
 		"% Without a paper of its own here: data set generated, model mlp, optimizer "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -87,7 +92,8 @@ func TestReferencesOfARun(t *testing.T) {
 	}
 	for k, e := range entries {
 		entry := e.text(k)
-		if !regexp.MustCompile(`^@(misc|inproceedings|article|techreport)\{[a-z0-9]+,\n(  [a-z]+ = \{.*\},?\n)+\}\n$`).MatchString(entry) || strings.Count(entry, "{") != strings.Count(entry, "}") {
+		if !regexp.MustCompile(`^@(misc|inproceedings|article|techreport)\{[a-z0-9]+,\n(  [a-z]+ = \{.*\},?\n)+\}\n$`).MatchString(entry) ||
+			strings.Count(entry, "{") != strings.Count(entry, "}") {
 			t.Errorf("not BibTeX:\n%s", entry)
 		}
 	}

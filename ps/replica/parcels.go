@@ -104,7 +104,8 @@ type incoming struct {
 
 func (s *incoming) post() {
 	s.replicas.receivesPosted++
-	s.op = s.replicas.station.Transport.Irecv(comm.Peer(s.from), comm.Data, link.TagReplica, s.buf, 0, layout.ParcelHead+layout.ParcelMax, func(d comm.Done) {
+	s.op = s.replicas.station.Transport.Irecv(comm.Peer(s.from), comm.Data, link.TagReplica, s.buf, 0, layout.ParcelHead+
+		layout.ParcelMax, func(d comm.Done) {
 		s.replicas.receivesPosted--
 		switch {
 		case s.replicas.closing:
@@ -121,11 +122,13 @@ func (s *incoming) receive(b []byte) {
 	le := binary.LittleEndian
 	var p parcel
 	if len(b) < layout.ParcelHead {
-		s.replicas.station.Net.Fail(fmt.Errorf("replica: parcel of rank %d has %d bytes; its header alone has %d", s.from, len(b), layout.ParcelHead))
+		s.replicas.station.Net.Fail(fmt.Errorf("replica: parcel of rank %d has %d bytes; its header alone has %d", s.from,
+			len(b), layout.ParcelHead))
 		return
 	}
 	at := int64(le.Uint64(b[8:]))
-	p.version, p.length, p.index, p.kind = int64(le.Uint64(b)), int64(le.Uint64(b[16:])), int32(le.Uint32(b[24:])), wire.FileKind(le.Uint32(b[28:]))
+	p.version, p.length, p.index, p.kind = int64(le.Uint64(b)), int64(le.Uint64(b[16:])), int32(le.Uint32(b[24:])),
+		wire.FileKind(le.Uint32(b[28:]))
 	b = b[layout.ParcelHead:]
 	if at == 0 && p.length > 0 {
 		s.file, s.err = s.replicas.create(&p)

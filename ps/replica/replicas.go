@@ -71,7 +71,8 @@ func Open(r *station.Station, o Options) (*Replicas, error) {
 		return nil, err
 	}
 	memory := cmp.Or(o.Memory, layout.MemoryRoot)
-	q := &Replicas{station: r, o: o, dir: checkpoint.ReplicaDir(memory, decision.Start), previousStart: decision.Before, spareBytes: SpareMemory(r), next: -1, out: map[int]*outgoing{}}
+	q := &Replicas{station: r, o: o, dir: checkpoint.ReplicaDir(memory, decision.Start), previousStart: decision.Before,
+		spareBytes: SpareMemory(r), next: -1, out: map[int]*outgoing{}}
 	problem := ""
 	if FirstOfHost(r) {
 		if err := q.claimHost(memory, decision.Start, decision.Obsolete); err != nil {

@@ -26,10 +26,12 @@ const (
 	causeCount
 )
 
-var causeNames = [causeCount]string{"computing", "slept for faults", "push", "waits for a slower worker", "waits for its turn", "waits for servers and wire", "blocked, cause unknown", "pull"}
+var causeNames = [causeCount]string{"computing", "slept for faults", "push", "waits for a slower worker",
+	"waits for its turn", "waits for servers and wire", "blocked, cause unknown", "pull"}
 
 // causeSpans is the span of summary.json that a cause is part of.
-var causeSpans = [causeCount]metrics.Span{metrics.Compute, metrics.Compute, metrics.Push, metrics.Blocked, metrics.Blocked, metrics.Blocked, metrics.Blocked, metrics.Pull}
+var causeSpans = [causeCount]metrics.Span{metrics.Compute, metrics.Compute, metrics.Push, metrics.Blocked,
+	metrics.Blocked, metrics.Blocked, metrics.Blocked, metrics.Pull}
 
 // times are seconds by cause.
 type times [causeCount]float64

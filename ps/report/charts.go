@@ -55,7 +55,8 @@ func (m *measure) lines(groups []*Group, x func(*Row) float64) (lines []plot.Lin
 		}{{"training", m.train}, {"test", m.test}} {
 			for _, r := range groups[0].Runs {
 				if points := pointsOf(r, x, of.get); points != nil {
-					lines = append(lines, plot.Line{Label: of.label, Style: style, Points: points, Marked: len(points) <= 60, Thin: len(groups[0].Runs) > 1})
+					lines = append(lines,
+						plot.Line{Label: of.label, Style: style, Points: points, Marked: len(points) <= 60, Thin: len(groups[0].Runs) > 1})
 				}
 			}
 		}
@@ -178,7 +179,8 @@ func traffic(groups []*Group) scene {
 		if sent.n == 0 {
 			continue
 		}
-		c.Rows = append(c.Rows, plot.Row{Label: g.Label, Bars: plot.Stacked([]float64{sent.mean, shared.mean}), Note: short(sent.mean + shared.mean)})
+		c.Rows = append(c.Rows,
+			plot.Row{Label: g.Label, Bars: plot.Stacked([]float64{sent.mean, shared.mean}), Note: short(sent.mean + shared.mean)})
 		c.Desc += fmt.Sprintf(" %s: %s.", g.Label, short(sent.mean+shared.mean))
 	}
 	return c
@@ -209,7 +211,9 @@ func wire(groups []*Group) scene {
 		limit := g.over(func(r *Run) float64 { return wireOf(r, true) })
 		all := g.over(func(r *Run) float64 { return wireOf(r, false) })
 		if limit.n > 0 && limit.mean > 0 {
-			c.Rows = append(c.Rows, plot.Row{Label: g.Label, Bars: plot.Stacked([]float64{1e3 * limit.mean, 1e3 * math.Max(0, all.mean-limit.mean)}), Note: percent(limit.mean / all.mean)})
+			c.Rows = append(c.Rows,
+				plot.Row{Label: g.Label, Bars: plot.Stacked([]float64{1e3 * limit.mean, 1e3 * math.Max(0, all.mean-limit.mean)}),
+					Note: percent(limit.mean / all.mean)})
 			c.Desc += fmt.Sprintf(" %s: %s.", g.Label, percent(limit.mean/all.mean))
 		}
 	}

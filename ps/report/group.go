@@ -97,8 +97,9 @@ func (t *Target) reached(r *Run) (at, samples, steps float64) {
 	return math.NaN(), math.NaN(), math.NaN()
 }
 
-// between is when a run can have reached the target: after the last evaluation that missed it, and until the first from which on the target was
-// kept. Values of evaluations rise and fall by chance, so one that reached it may be the luck of one evaluation. NaN: it was never reached.
+// between is when a run can have reached the target: after the last evaluation that missed it, and until the first
+// from which on the target was kept. Values of evaluations rise and fall by chance, so one that reached it may be the
+// luck of one evaluation. NaN: it was never reached.
 func (t *Target) between(r *Run) (soonest, latest float64) {
 	soonest, latest = 0, math.NaN()
 	hit, kept := false, false
@@ -174,7 +175,8 @@ func chooseTarget(groups []*Group) *Target {
 	}
 	if loss > 0 && !math.IsInf(loss, 0) {
 		p := math.Pow(10, math.Floor(math.Log10(loss))-1)
-		return &Target{WhatLoss, math.Ceil(loss/p-1e-9) * p, "no target was given; this is the lowest loss, in two digits, that every run reached"}
+		return &Target{WhatLoss, math.Ceil(loss/p-1e-9) * p,
+			"no target was given; this is the lowest loss, in two digits, that every run reached"}
 	}
 	return nil
 }

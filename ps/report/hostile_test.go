@@ -19,18 +19,25 @@ import (
 	"fluentps/ps/metrics"
 )
 
-var hostile = rapid.OneOf(rapid.SampledFrom([]string{"a", "bsp", "", "</style><script>alert(1)</script>", `"><img src="http://evil/x" onerror="alert(1)">`, "=HYPERLINK(\"http://evil\")", "@SUM(1)", "+1", "-1", "\t=1",
-	`\input{/etc/passwd}`, `$\write18{id}$ & % # _ ^ ~`, "\x1b]0;x\x07\x1b[2J", "a\r\nb", "\u202eevil", "\xff\xfe", "javascript:alert(1)", "{{.}}", "--><svg onload=alert(1)>", "]]>", strings.Repeat("模", 90)}), rapid.String())
+var hostile = rapid.OneOf(rapid.SampledFrom([]string{"a", "bsp", "", "</style><script>alert(1)</script>",
+	`"><img src="http://evil/x" onerror="alert(1)">`, "=HYPERLINK(\"http://evil\")", "@SUM(1)", "+1", "-1", "\t=1",
+	`\input{/etc/passwd}`, `$\write18{id}$ & % # _ ^ ~`, "\x1b]0;x\x07\x1b[2J", "a\r\nb", "\u202eevil", "\xff\xfe",
+	"javascript:alert(1)", "{{.}}", "--><svg onload=alert(1)>", "]]>", strings.Repeat("模", 90)}), rapid.String())
 
-var number = rapid.OneOf(rapid.Float64Range(0, 100), rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, -1}), rapid.Float64())
+var number = rapid.OneOf(rapid.Float64Range(0, 100),
+	rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, -1}), rapid.Float64())
 
 func drawRun(t *rapid.T) *Run {
-	r := &Run{Folder: hostile.Draw(t, "folder"), Notes: rapid.SliceOfN(hostile, 0, 2).Draw(t, "notes"), Damage: rapid.SliceOfN(hostile, 0, 2).Draw(t, "damage")}
+	r := &Run{Folder: hostile.Draw(t, "folder"), Notes: rapid.SliceOfN(hostile, 0, 2).Draw(t, "notes"),
+		Damage: rapid.SliceOfN(hostile, 0, 2).Draw(t, "damage")}
 	if rapid.Bool().Draw(t, "settings") {
-		r.Settings = map[string]string{"name": hostile.Draw(t, "name"), "seed": hostile.Draw(t, "seed"), hostile.Draw(t, "key"): hostile.Draw(t, "value"), "sync[0].scheme": hostile.Draw(t, "scheme")}
+		r.Settings = map[string]string{"name": hostile.Draw(t, "name"), "seed": hostile.Draw(t, "seed"),
+			hostile.Draw(t, "key"): hostile.Draw(t, "value"), "sync[0].scheme": hostile.Draw(t, "scheme")}
 	}
 	if rapid.Bool().Draw(t, "what if") {
-		r.WhatIf = &WhatIf{Line: hostile.Draw(t, "line"), Candidates: []Changed{{Name: hostile.Draw(t, "what"), Ratio: number.Draw(t, "ratio"), StalenessP50: number.Draw(t, "p50"), StalenessMax: number.Draw(t, "max")}}}
+		r.WhatIf = &WhatIf{Line: hostile.Draw(t, "line"),
+			Candidates: []Changed{{Name: hostile.Draw(t, "what"), Ratio: number.Draw(t, "ratio"),
+				StalenessP50: number.Draw(t, "p50"), StalenessMax: number.Draw(t, "max")}}}
 	}
 	for range rapid.IntRange(0, 8).Draw(t, "rows") {
 		n := func() float64 { return number.Draw(t, "n") }
@@ -42,7 +49,8 @@ func drawRun(t *rapid.T) *Run {
 			d := func() time.Duration {
 				return rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, time.Second, 1e18}).Draw(t, "d")
 			}
-			all = append(all, metrics.Iteration{Iter: rapid.SampledFrom([]int64{0, 1, 2, 3, 1 << 62}).Draw(t, "iter"), Start: d(), Compute: d(), Injected: d(), Push: d(), Blocked: d(), Pull: d()})
+			all = append(all, metrics.Iteration{Iter: rapid.SampledFrom([]int64{0, 1, 2, 3, 1 << 62}).Draw(t, "iter"),
+				Start: d(), Compute: d(), Injected: d(), Push: d(), Blocked: d(), Pull: d()})
 		}
 		r.Iterations = append(r.Iterations, all)
 	}
@@ -59,11 +67,13 @@ func drawRun(t *rapid.T) *Run {
 				Name: hostile.Draw(t, "name"), Finished: hostile.Draw(t, "finished"),
 				Mode: rapid.SampledFrom([]string{"local", "simulated", "<b>"}).Draw(t, "mode"),
 			},
-			Costs:    metrics.Costs{TrainS: f(), WallS: f(), SamplesPerS: f()},
-			Extent:   metrics.Extent{Samples: rapid.Int64().Draw(t, "samples"), Iterations: rapid.Int64().Draw(t, "iterations")},
-			Traffic:  metrics.Traffic{BytesSent: rapid.Int64().Draw(t, "sent")},
-			PerShard: []metrics.ShardSummary{{Scheme: hostile.Draw(t, "scheme"), DelayedPulls: rapid.Int64Range(0, 3).Draw(t, "delayed"), TurnCounts: metrics.TurnCounts{DelayedGrants: rapid.Int64Range(0, 3).Draw(t, "grants")}}},
-			PerRole:  map[string]metrics.RoleTimes{metrics.RoleWorker: {"compute": {Avg: f()}, "blocked": {Avg: f()}}},
+			Costs:   metrics.Costs{TrainS: f(), WallS: f(), SamplesPerS: f()},
+			Extent:  metrics.Extent{Samples: rapid.Int64().Draw(t, "samples"), Iterations: rapid.Int64().Draw(t, "iterations")},
+			Traffic: metrics.Traffic{BytesSent: rapid.Int64().Draw(t, "sent")},
+			PerShard: []metrics.ShardSummary{{Scheme: hostile.Draw(t, "scheme"),
+				DelayedPulls: rapid.Int64Range(0, 3).Draw(t, "delayed"),
+				TurnCounts:   metrics.TurnCounts{DelayedGrants: rapid.Int64Range(0, 3).Draw(t, "grants")}}},
+			PerRole: map[string]metrics.RoleTimes{metrics.RoleWorker: {"compute": {Avg: f()}, "blocked": {Avg: f()}}},
 		}
 		if rapid.Bool().Draw(t, "target") {
 			v := f()
@@ -107,8 +117,10 @@ func TestNothingOfARunIsMoreThanText(t *testing.T) {
 
 // elements and attributes are all that our pages have.
 var (
-	elements   = " html head meta title style body a header p h1 h2 h3 ul li nav main div strong section table caption thead tbody tr th td figure svg desc path text details summary footer span "
-	attributes = " lang charset http-equiv content name id class href aria-label aria-labelledby role tabindex scope xmlns viewBox width height d stroke-width stroke-dasharray opacity x y font-size font-weight text-anchor textLength lengthAdjust "
+	elements = " html head meta title style body a header p h1 h2 h3 ul li nav main div strong section table " +
+		"caption thead tbody tr th td figure svg desc path text details summary footer span "
+	attributes = " lang charset http-equiv content name id class href aria-label aria-labelledby role tabindex scope " +
+		"xmlns viewBox width height d stroke-width stroke-dasharray opacity x y font-size font-weight text-anchor textLength lengthAdjust "
 )
 
 type failer interface {
@@ -184,7 +196,8 @@ func checkCSV(t failer, table *Table) {
 	}
 }
 
-var ourCommands = regexp.MustCompile(`\\(\\|begin\{tabular\}\{[lr]+\}|end\{tabular\}|toprule|midrule|bottomrule|text[a-z]+\{\}|pm|times|[{}$&#%_])`)
+var ourCommands = regexp.MustCompile(
+	`\\(\\|begin\{tabular\}\{[lr]+\}|end\{tabular\}|toprule|midrule|bottomrule|text[a-z]+\{\}|pm|times|[{}$&#%_])`)
 
 // checkLaTeX removes what we write ourselves. Then no special character is left but those that part the cells.
 func checkLaTeX(t failer, table *Table) {

@@ -10,9 +10,10 @@ import (
 	"fluentps/ps/report/plot"
 )
 
-// A run or a series of runs is called what the user chose, everywhere: in sentences, legends, tables, figures and lists. Its name is the name
-// of its configuration where that tells it apart. Otherwise it is the settings that the user wrote and that differ, the scheme first, such as
-// "ssp 3 lr=0.1". What only follows from the default of a scheme is in no name, unless nothing else tells two series apart.
+// A run or a series of runs is called what the user chose, everywhere: in sentences, legends, tables, figures and
+// lists. Its name is the name of its configuration where that tells it apart. Otherwise it is the settings that the
+// user wrote and that differ, the scheme first, such as "ssp 3 lr=0.1". What only follows from the default of a
+// scheme is in no name, unless nothing else tells two series apart.
 
 // naming is where names are used.
 type naming struct {

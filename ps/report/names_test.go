@@ -27,7 +27,8 @@ var derived = map[string]map[string]string{
 // run is a run of a user who wrote these settings, such as scheme=ssp, a sweep the first few of them.
 func run(name string, swept int, set ...string) *Run {
 	r := &Run{Folder: "sweeps/" + name + "/" + strings.Join(set, ","), Swept: swept, Chosen: []string{},
-		Settings: map[string]string{"name": name, "seed": "1", "train.optimizer.name": "sgd", "train.optimizer.lr": "0.1", "work.policy": "fixed", "local.policy": "none", "local.steps": "1"}}
+		Settings: map[string]string{"name": name, "seed": "1", "train.optimizer.name": "sgd", "train.optimizer.lr": "0.1",
+			"work.policy": "fixed", "local.policy": "none", "local.steps": "1"}}
 	scheme := "bsp"
 	for _, s := range set {
 		key, value, _ := strings.Cut(s, "=")
@@ -56,22 +57,31 @@ func TestSeriesAreCalledWhatTheUserChose(t *testing.T) {
 		runs []*Run
 		want string
 	}{
-		"a sweep over schemes":      {[]*Run{run("s", 1, scheme("bsp")), run("s", 1, scheme("ssp")), run("s", 1, scheme("asp"))}, "bsp|ssp|asp"},
-		"a list of settings":        {[]*Run{run("s", 1, scheme("bsp")), run("s", 2, scheme("ssp"), "sync[0].staleness=3"), run("s", 1, scheme("asp"))}, "bsp|ssp 3|asp"},
-		"a scheme twice":            {[]*Run{run("s", 1, scheme("asp")), run("s", 1, scheme("ssp")), run("s", 2, scheme("ssp"), "sync[0].staleness=8")}, "asp|ssp 3|ssp 8"},
-		"no sweep":                  {[]*Run{run("s", 0, scheme("ssp"), "sync[0].staleness=3"), run("s", 0, scheme("bsp"))}, "ssp 3|bsp"},
-		"the scheme first":          {[]*Run{run("s", 2, "train.optimizer.lr=0.1", scheme("asp")), run("s", 2, "train.optimizer.lr=0.2", scheme("asp")), run("s", 2, "train.optimizer.lr=0.1", scheme("drop"))}, "asp lr=0.1|asp lr=0.2|drop lr=0.1"},
-		"one key":                   {[]*Run{run("s", 1, "train.optimizer.lr=0.1"), run("s", 1, "train.optimizer.lr=0.2")}, "lr=0.1|lr=0.2"},
-		"a bound alone":             {[]*Run{run("s", 1, "sync[0].staleness=1"), run("s", 1, "sync[0].staleness=8")}, "staleness=1|staleness=8"},
-		"two bounds":                {[]*Run{run("s", 3, scheme("dssp"), "sync[0].s_l=1", "sync[0].s_u=8"), run("s", 1, scheme("asp"))}, "dssp s_l=1 s_u=8|asp"},
-		"a policy":                  {[]*Run{run("s", 1, "work.policy=fixed"), run("s", 1, "work.policy=dbs")}, "work=fixed|dbs"},
-		"two policies":              {[]*Run{run("s", 0, "work.policy=dbs"), run("s", 0, "local.policy=diloco", "local.steps=8")}, "work=dbs|local=diloco"},
-		"a policy that one set":     {[]*Run{run("s", 0, scheme("bsp")), run("s", 0, scheme("asp"), "work.policy=dbs")}, "bsp|asp dbs"},
-		"an optimizer and its keys": {[]*Run{run("s", 1, "train.optimizer.name=sgd"), run("s", 2, "train.optimizer.name=adam", "train.optimizer.lr=0.001")}, "sgd|adam lr=0.001"},
-		"two names":                 {[]*Run{run("a", 0, scheme("bsp")), run("a", 0, scheme("asp")), run("b", 0, scheme("asp"))}, "a bsp|a asp|b"},
-		"a fault":                   {[]*Run{run("s", 0), run("s", 0, "faults[0].slow.factor=5")}, "without faults|factor=5"},
-		"two rules":                 {[]*Run{run("s", 2, scheme("bsp"), "sync[1].scheme=asp"), run("s", 2, scheme("asp"), "sync[1].scheme=bsp")}, "sync[0]=bsp sync[1]=asp|sync[0]=asp sync[1]=bsp"},
-		"defaults of two versions":  {[]*Run{run("s", 0, scheme("asp")), func() *Run { r := run("s", 0, scheme("asp")); r.Settings["sync[0].fold"] = "rank"; return r }()}, "fold=arrival|fold=rank"},
+		"a sweep over schemes": {[]*Run{run("s", 1, scheme("bsp")), run("s", 1, scheme("ssp")), run("s", 1, scheme("asp"))}, "bsp|ssp|asp"},
+		"a list of settings": {[]*Run{run("s", 1, scheme("bsp")), run("s", 2, scheme("ssp"), "sync[0].staleness=3"),
+			run("s", 1, scheme("asp"))}, "bsp|ssp 3|asp"},
+		"a scheme twice": {[]*Run{run("s", 1, scheme("asp")), run("s", 1, scheme("ssp")),
+			run("s", 2, scheme("ssp"), "sync[0].staleness=8")}, "asp|ssp 3|ssp 8"},
+		"no sweep": {[]*Run{run("s", 0, scheme("ssp"), "sync[0].staleness=3"), run("s", 0, scheme("bsp"))}, "ssp 3|bsp"},
+		"the scheme first": {[]*Run{run("s", 2, "train.optimizer.lr=0.1", scheme("asp")),
+			run("s", 2, "train.optimizer.lr=0.2", scheme("asp")), run("s", 2, "train.optimizer.lr=0.1", scheme("drop"))},
+			"asp lr=0.1|asp lr=0.2|drop lr=0.1"},
+		"one key":       {[]*Run{run("s", 1, "train.optimizer.lr=0.1"), run("s", 1, "train.optimizer.lr=0.2")}, "lr=0.1|lr=0.2"},
+		"a bound alone": {[]*Run{run("s", 1, "sync[0].staleness=1"), run("s", 1, "sync[0].staleness=8")}, "staleness=1|staleness=8"},
+		"two bounds": {[]*Run{run("s", 3, scheme("dssp"), "sync[0].s_l=1", "sync[0].s_u=8"),
+			run("s", 1, scheme("asp"))}, "dssp s_l=1 s_u=8|asp"},
+		"a policy": {[]*Run{run("s", 1, "work.policy=fixed"), run("s", 1, "work.policy=dbs")}, "work=fixed|dbs"},
+		"two policies": {[]*Run{run("s", 0, "work.policy=dbs"),
+			run("s", 0, "local.policy=diloco", "local.steps=8")}, "work=dbs|local=diloco"},
+		"a policy that one set": {[]*Run{run("s", 0, scheme("bsp")), run("s", 0, scheme("asp"), "work.policy=dbs")}, "bsp|asp dbs"},
+		"an optimizer and its keys": {[]*Run{run("s", 1, "train.optimizer.name=sgd"),
+			run("s", 2, "train.optimizer.name=adam", "train.optimizer.lr=0.001")}, "sgd|adam lr=0.001"},
+		"two names": {[]*Run{run("a", 0, scheme("bsp")), run("a", 0, scheme("asp")), run("b", 0, scheme("asp"))}, "a bsp|a asp|b"},
+		"a fault":   {[]*Run{run("s", 0), run("s", 0, "faults[0].slow.factor=5")}, "without faults|factor=5"},
+		"two rules": {[]*Run{run("s", 2, scheme("bsp"), "sync[1].scheme=asp"),
+			run("s", 2, scheme("asp"), "sync[1].scheme=bsp")}, "sync[0]=bsp sync[1]=asp|sync[0]=asp sync[1]=bsp"},
+		"defaults of two versions": {[]*Run{run("s", 0, scheme("asp")),
+			func() *Run { r := run("s", 0, scheme("asp")); r.Settings["sync[0].fold"] = "rank"; return r }()}, "fold=arrival|fold=rank"},
 	} {
 		if got := strings.Join(namesOf(c.runs, naming{}), "|"); got != c.want {
 			t.Errorf("%s: %s, want %s", what, got, c.want)
@@ -108,8 +118,10 @@ func TestNoTwoSeriesHaveTheSameName(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(t, "runs") {
 			r := drawRun(t)
 			for k := range rapid.IntRange(0, 5).Draw(t, "keys") {
-				if key := rapid.SampledFrom([]string{"sync[0].scheme", "sync[0].staleness", "sync[1].scheme", "train.optimizer.lr", "work.policy", "a.very.long.key.of.somebody"}).Draw(t, "key"); r.Settings != nil {
-					r.Settings[key] = rapid.OneOf(rapid.SampledFrom([]string{"1", "2", "none", "a b", "a  b", "a\u00a0b", strings.Repeat("x", 100), strings.Repeat("W", 30) + fmt.Sprint(k)}), hostile).Draw(t, "v")
+				if key := rapid.SampledFrom([]string{"sync[0].scheme", "sync[0].staleness", "sync[1].scheme",
+					"train.optimizer.lr", "work.policy", "a.very.long.key.of.somebody"}).Draw(t, "key"); r.Settings != nil {
+					r.Settings[key] = rapid.OneOf(rapid.SampledFrom([]string{"1", "2", "none", "a b", "a  b", "a\u00a0b",
+						strings.Repeat("x", 100), strings.Repeat("W", 30) + fmt.Sprint(k)}), hostile).Draw(t, "v")
 					r.Chosen = append(r.Chosen, key)
 				}
 			}
@@ -144,7 +156,8 @@ func TestAllPartsUseTheName(t *testing.T) {
 	d := document(t, Options{}, runs...)
 	for _, g := range Groups(runs) {
 		for _, f := range d.Figures {
-			if own := strings.HasPrefix(f.ID, "run"); !own && !strings.Contains(f.Desc, " "+g.Label) || own && !regexp.MustCompile(`^(bsp|ssp|asp): `).MatchString(f.Desc) {
+			if own := strings.HasPrefix(f.ID, "run"); !own && !strings.Contains(f.Desc, " "+g.Label) || own &&
+				!regexp.MustCompile(`^(bsp|ssp|asp): `).MatchString(f.Desc) {
 				t.Errorf("the description of %s does not name %s: %s", f.ID, g.Label, f.Desc)
 			}
 		}
@@ -154,7 +167,8 @@ func TestAllPartsUseTheName(t *testing.T) {
 			}
 		}
 	}
-	if page := string(d.Page); strings.Contains(page, "fold=") || strings.Contains(page, "three reached") || strings.Count(page, "<summary>ssp</summary>") != 1 {
+	if page := string(d.Page); strings.Contains(page, "fold=") || strings.Contains(page, "three reached") ||
+		strings.Count(page, "<summary>ssp</summary>") != 1 {
 		t.Error("the page has other names")
 	}
 	if !strings.HasPrefix(d.Verdict[0], "asp won: ") || !strings.HasPrefix(d.Verdict[1], "ssp took ") {

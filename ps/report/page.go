@@ -87,7 +87,8 @@ func Make(runs []*Run, o Options) (*Document, error) {
 	if c := wire(groups); c != nil {
 		charts = append(charts, c)
 	} else {
-		v.Untold = append(v.Untold, "The share of the wire's limit is unknown: all ranks were on one host, or neither cluster.link nor a measurement gave the rate of the network cards.")
+		v.Untold = append(v.Untold, "The share of the wire's limit is unknown: all ranks were on one host, or neither "+
+			"cluster.link nor a measurement gave the rate of the network cards.")
 	}
 	v.Figures = d.draw(charts)
 	v.Clocks = slices.MaxFunc(runs, func(a, b *Run) int { return cmp.Compare(a.clockError(), b.clockError()) }).clockWords()
@@ -164,8 +165,10 @@ func (d *Document) several(v *view, groups []*Group, target *Target) []scene {
 	for i, g := range groups {
 		r := g.Runs[0]
 		id := fmt.Sprintf("run%d-", i)
-		v.Details = append(v.Details, detail{ID: fmt.Sprintf("run%d", i), Label: g.Label, Folder: foreign.Text(r.Folder), Sentences: account(g.Label, r, target), Advice: r.Notes,
-			Figures: d.draw([]scene{of(g, spent(r, id)), of(g, gantt(r, id)), of(g, leads(r, id))})})
+		v.Details = append(v.Details,
+			detail{ID: fmt.Sprintf("run%d", i), Label: g.Label, Folder: foreign.Text(r.Folder),
+				Sentences: account(g.Label, r, target), Advice: r.Notes,
+				Figures: d.draw([]scene{of(g, spent(r, id)), of(g, gantt(r, id)), of(g, leads(r, id))})})
 	}
 	return append(progress(groups, target), shares(groups), staleness(groups), largestLeads(groups), traffic(groups))
 }

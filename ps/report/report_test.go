@@ -21,7 +21,8 @@ const ms = time.Millisecond
 
 // made is a run of two workers, whose second one computes three times as long, so that the first waits for it.
 func made(name, scheme string, seed uint64, speed float64, accuracies ...float64) *Run {
-	r := &Run{Folder: "runs/" + name, Settings: map[string]string{"name": name, "seed": fmt.Sprint(seed), "sync[0].scheme": scheme}, Staleness: map[int64]int64{0: 6, 1: 2}}
+	r := &Run{Folder: "runs/" + name,
+		Settings: map[string]string{"name": name, "seed": fmt.Sprint(seed), "sync[0].scheme": scheme}, Staleness: map[int64]int64{0: 6, 1: 2}}
 	s := &metrics.Summary{
 		Job:    metrics.Job{Name: name, Finished: "ok", Mode: "local", Servers: 1, Workers: 2},
 		Extent: metrics.Extent{Iterations: 4, Samples: 256},
@@ -32,7 +33,8 @@ func made(name, scheme string, seed uint64, speed float64, accuracies ...float64
 		Traffic:  metrics.Traffic{BytesSent: 2560},
 		Quality:  metrics.Quality{TrainLoss: metrics.Some(0.5)},
 		PerShard: []metrics.ShardSummary{{Scheme: scheme, DelayedPulls: 4}},
-		PerRole:  map[string]metrics.RoleTimes{metrics.RoleWorker: {"compute": {Avg: metrics.Float(2.2 / speed)}, "blocked": {Avg: metrics.Float(1.6 / speed)}}},
+		PerRole: map[string]metrics.RoleTimes{metrics.RoleWorker: {"compute": {Avg: metrics.Float(2.2 / speed)},
+			"blocked": {Avg: metrics.Float(1.6 / speed)}}},
 	}
 	for i, a := range accuracies {
 		row := NoRow()
@@ -43,8 +45,11 @@ func made(name, scheme string, seed uint64, speed float64, accuracies ...float64
 	r.Summary, r.Iterations = s, make([][]metrics.Iteration, 2)
 	for i := range 4 {
 		at := time.Duration(i) * 100 * ms
-		r.Iterations[0] = append(r.Iterations[0], metrics.Iteration{Iter: int64(i), Start: at, Compute: 30 * ms, Push: 1 * ms, Blocked: 66 * ms, Pull: 3 * ms, Samples: 32})
-		r.Iterations[1] = append(r.Iterations[1], metrics.Iteration{Iter: int64(i), Start: at, Compute: 90 * ms, Injected: 60 * ms, Push: 1 * ms, Blocked: 6 * ms, Pull: 3 * ms, Samples: 32})
+		r.Iterations[0] = append(r.Iterations[0],
+			metrics.Iteration{Iter: int64(i), Start: at, Compute: 30 * ms, Push: 1 * ms, Blocked: 66 * ms, Pull: 3 * ms, Samples: 32})
+		r.Iterations[1] = append(r.Iterations[1],
+			metrics.Iteration{Iter: int64(i), Start: at, Compute: 90 * ms, Injected: 60 * ms, Push: 1 * ms, Blocked: 6 * ms,
+				Pull: 3 * ms, Samples: 32})
 	}
 	return r
 }
@@ -56,7 +61,8 @@ func TestCauses(t *testing.T) {
 	r := made("a", "bsp", 1, 1, 0.5)
 	c := causesOf(r)
 	w0, w1 := c.workers[0], c.workers[1]
-	if !near(w0[computing], 0.12) || !near(w0[behind], 0.24) || !near(w0[answering], 0.024) || !near(w0[pushing], 0.004) || !near(w0[pulling], 0.012) || w0[injected] != 0 {
+	if !near(w0[computing], 0.12) || !near(w0[behind], 0.24) || !near(w0[answering], 0.024) ||
+		!near(w0[pushing], 0.004) || !near(w0[pulling], 0.012) || w0[injected] != 0 {
 		t.Errorf("worker 0: %v", w0)
 	}
 	if !near(w1[computing], 0.12) || !near(w1[injected], 0.24) || w1[behind] != 0 || !near(w1[answering], 0.024) {
@@ -65,7 +71,8 @@ func TestCauses(t *testing.T) {
 	if w, share := c.culprit(); w != 1 || share != 1 {
 		t.Errorf("waited for %d, %v", w, share)
 	}
-	if got, want := whyBlocked([]*Run{r}), "waiting for worker 1 (83 % of the blocked time), which computes 3 times as long as the median worker"; got != want {
+	if got, want := whyBlocked([]*Run{r}), "waiting for worker 1 (83 % of the blocked time), which computes 3 times "+
+		"as long as the median worker"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	r.Summary.PerShard[0].DelayedPulls = 0
@@ -86,7 +93,8 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// A push that lands a little before its worker has recorded its end releases the others: what they wait is never more than they were blocked.
+// A push that lands a little before its worker has recorded its end releases the others: what they wait is never more
+// than they were blocked.
 func TestAPushMayLandBeforeItsEnd(t *testing.T) {
 	r := made("a", "bsp", 1, 1, 0.5)
 	for i := range r.Iterations[0] {
@@ -155,7 +163,8 @@ func document(t *testing.T, o Options, runs ...*Run) *Document {
 }
 
 func TestAsMany(t *testing.T) {
-	for ratio, want := range map[float64]string{1: "as many", 1.0001: "as many", 1.33: "1.33 times as many", 4: "4 times as many", 0.5: "0.5 times as many"} {
+	for ratio, want := range map[float64]string{1: "as many", 1.0001: "as many", 1.33: "1.33 times as many",
+		4: "4 times as many", 0.5: "0.5 times as many"} {
 		if got := asMany(ratio); got != want {
 			t.Errorf("%g: %q, want %q", ratio, got, want)
 		}
@@ -168,10 +177,12 @@ func TestVerdict(t *testing.T) {
 		made("bsp", "bsp", 1, 1, 0.5, 0.7, 0.8), made("asp", "asp", 1, 4, 0.4, 0.6, 0.7, 0.8), made("lost", "ssp", 1, 2, 0.1, 0.2))
 	got := strings.Join(d.Verdict, "\n")
 	for _, want := range []string{
-		"asp is ahead: it reached test accuracy 0.8 after 1 s, with one seed.\nbsp took 3 times as long (3 s).\nThe target was missed by lost (best 0.2).\n",
+		"asp is ahead: it reached test accuracy 0.8 after 1 s, with one seed.\nbsp took 3 times as long (3 s).\nThe " +
+			"target was missed by lost (best 0.2).\n",
 		"Against bsp, asp took in 4 times as many samples per second, and needed 1.33 times as many samples to get there.",
 		"Worker 1 is a straggler: in 3 of 3 settings it computes 3 times as long as the median worker.",
-		"The workers of bsp were blocked for 40 % of training, mostly waiting for worker 1 (83 % of the blocked time), which computes 3 times as long as the median worker.",
+		"The workers of bsp were blocked for 40 % of training, mostly waiting for worker 1 (83 % of the blocked time), " +
+			"which computes 3 times as long as the median worker.",
 		"Staleness in versions: the pushes of asp had 0 in the median and at most 1",
 		"There is one seed of each",
 	} {
@@ -181,7 +192,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// The headline says "won" only of several seeds, and of a gap that evaluations show: those of a target that was missed again, or that are seldom, do not.
+// The headline says "won" only of several seeds, and of a gap that evaluations show: those of a target that was
+// missed again, or that are seldom, do not.
 func TestWonIsSaidWhereItIsKnown(t *testing.T) {
 	for _, c := range []struct {
 		what      string
@@ -189,11 +201,16 @@ func TestWonIsSaidWhereItIsKnown(t *testing.T) {
 		seeds     [2]uint64
 		want, why string
 	}{
-		{"five evaluations", []float64{0.5, 0.6, 0.7, 0.75, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8}, [2]uint64{2, 2}, "asp won: ", "bsp took 1.50 times"},
-		{"one seed", []float64{0.5, 0.6, 0.7, 0.75, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8}, [2]uint64{1, 1}, "asp is ahead: it reached test accuracy 0.8 after 3.33 s, with one seed.", "bsp took"},
-		{"one seed of the other", []float64{0.5, 0.6, 0.7, 0.75, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8}, [2]uint64{2, 1}, "asp is ahead: ", "There is one seed of bsp, so the gap may be chance."},
-		{"two evaluations", []float64{0.5, 0.8}, []float64{0.5, 0.8}, [2]uint64{2, 2}, "asp is ahead: ", "The gap to bsp is within the noise of the evaluations"},
-		{"missed again", []float64{0.5, 0.6, 0.8, 0.79, 0.79, 0.79, 0.79, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8, 0.9}, [2]uint64{2, 2}, "asp is ahead: ", "The gap to bsp is within the noise of the evaluations"},
+		{"five evaluations", []float64{0.5, 0.6, 0.7, 0.75, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8}, [2]uint64{2, 2},
+			"asp won: ", "bsp took 1.50 times"},
+		{"one seed", []float64{0.5, 0.6, 0.7, 0.75, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8}, [2]uint64{1, 1},
+			"asp is ahead: it reached test accuracy 0.8 after 3.33 s, with one seed.", "bsp took"},
+		{"one seed of the other", []float64{0.5, 0.6, 0.7, 0.75, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8}, [2]uint64{2, 1},
+			"asp is ahead: ", "There is one seed of bsp, so the gap may be chance."},
+		{"two evaluations", []float64{0.5, 0.8}, []float64{0.5, 0.8}, [2]uint64{2, 2}, "asp is ahead: ",
+			"The gap to bsp is within the noise of the evaluations"},
+		{"missed again", []float64{0.5, 0.6, 0.8, 0.79, 0.79, 0.79, 0.79, 0.8}, []float64{0.5, 0.6, 0.7, 0.75, 0.8, 0.9},
+			[2]uint64{2, 2}, "asp is ahead: ", "The gap to bsp is within the noise of the evaluations"},
 	} {
 		var runs []*Run
 		for seed := range c.seeds[0] {
@@ -208,7 +225,8 @@ func TestWonIsSaidWhereItIsKnown(t *testing.T) {
 		}
 	}
 	slow, fast := []*Run{made("bsp", "bsp", 1, 1), made("bsp", "bsp", 2, 1)}, []*Run{made("asp", "asp", 1, 1.5), made("asp", "asp", 2, 1.5)}
-	for want, runs := range map[string][]*Run{"asp is the fastest: 96 ± 0 samples": append(slow, fast...), "asp is ahead in speed: 96 samples": {slow[0], fast[0]}} {
+	for want, runs := range map[string][]*Run{"asp is the fastest: 96 ± 0 samples": append(slow, fast...),
+		"asp is ahead in speed: 96 samples": {slow[0], fast[0]}} {
 		if got := document(t, Options{}, runs...).Verdict[0]; !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -217,13 +235,16 @@ func TestWonIsSaidWhereItIsKnown(t *testing.T) {
 
 // Seeds have a mean and a deviation; a difference within it is no victory.
 func TestSeeds(t *testing.T) {
-	d := document(t, Options{}, made("bsp", "bsp", 1, 1, 0.8), made("bsp", "bsp", 2, 0.5, 0.8), made("ssp", "ssp", 1, 0.8, 0.8), made("ssp", "ssp", 2, 0.9, 0.8))
+	d := document(t, Options{}, made("bsp", "bsp", 1, 1, 0.8), made("bsp", "bsp", 2, 0.5, 0.8),
+		made("ssp", "ssp", 1, 0.8, 0.8), made("ssp", "ssp", 2, 0.9, 0.8))
 	got := strings.Join(d.Verdict, "\n")
-	if !strings.Contains(got, "No clear winner: ssp and bsp are level. ssp reached test accuracy 0.8 after 1.18 ± 0.10 s, the mean of 2 seeds.\nbsp took 1.27 times as long, which is no difference here (1.50 ± 0.71 s).") {
+	if !strings.Contains(got, "No clear winner: ssp and bsp are level. ssp reached test accuracy 0.8 after 1.18 ± "+
+		"0.10 s, the mean of 2 seeds.\nbsp took 1.27 times as long, which is no difference here (1.50 ± 0.71 s).") {
 		t.Errorf("%s", got)
 	}
 	rows, err := csv.NewReader(bytes.NewReader(d.Tables[0].CSV())).ReadAll()
-	if err != nil || len(rows) != 3 || strings.Join(rows[0][:4], " ") != "run seeds time_to_target_s_mean time_to_target_s_deviation" || rows[2][2] != "1.5" || rows[2][3] != "0.707106781" {
+	if err != nil || len(rows) != 3 || strings.Join(rows[0][:4], " ") != "run seeds time_to_target_s_mean "+
+		"time_to_target_s_deviation" || rows[2][2] != "1.5" || rows[2][3] != "0.707106781" {
 		t.Errorf("%v %v", rows, err)
 	}
 }
@@ -259,7 +280,8 @@ func TestChooseTarget(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 3: "3", 0.12345: "0.123", 1.234: "1.23", 12.34: "12.3", 123.4: "123", 12345: "12,345", -1234567: "-1,234,567", math.NaN(): absent, math.Inf(1): absent, 1e-7: "1e-07"} {
+	for v, want := range map[float64]string{0: "0", 3: "3", 0.12345: "0.123", 1.234: "1.23", 12.34: "12.3", 123.4: "123",
+		12345: "12,345", -1234567: "-1,234,567", math.NaN(): absent, math.Inf(1): absent, 1e-7: "1e-07"} {
 		if got := short(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}
@@ -269,7 +291,8 @@ func TestNumbers(t *testing.T) {
 		format func(float64) string
 		want   string
 	}{
-		{[]float64{0.5, 0.6}, percent, "55 ± 7 %"}, {[]float64{700, 800}, seconds, "12.5 ± 1.2 min"}, {[]float64{1, 1.0001}, short, "1.0000 ± 0.0001"},
+		{[]float64{0.5, 0.6}, percent, "55 ± 7 %"}, {[]float64{700, 800}, seconds, "12.5 ± 1.2 min"},
+		{[]float64{1, 1.0001}, short, "1.0000 ± 0.0001"},
 		{[]float64{3, math.NaN()}, short, "3"}, {nil, short, absent}, {[]float64{12000, 15000}, short, "13,500 ± 2,121"},
 	} {
 		if got := spreadOf(c.values).text(c.format); got != c.want {
@@ -281,7 +304,8 @@ func TestNumbers(t *testing.T) {
 // The whole page of a small comparison, so that a change of its words or its look is seen.
 func TestGolden(t *testing.T) {
 	d := document(t, Options{Build: "v1"}, made("bsp", "bsp", 1, 1, 0.5, 0.7, 0.8), made("asp", "asp", 1, 4, 0.4, 0.6, 0.7, 0.8))
-	files := map[string][]byte{"comparison.html": d.Page, "comparison.csv": d.Tables[0].CSV(), "comparison.tex": d.Tables[0].LaTeX(), "settings.csv": d.Tables[1].CSV(), "loss-by-time.svg": figureOf(d, "loss-by-time")}
+	files := map[string][]byte{"comparison.html": d.Page, "comparison.csv": d.Tables[0].CSV(),
+		"comparison.tex": d.Tables[0].LaTeX(), "settings.csv": d.Tables[1].CSV(), "loss-by-time.svg": figureOf(d, "loss-by-time")}
 	one := document(t, Options{Build: "v1"}, made("bsp", "bsp", 1, 1, 0.5, 0.7, 0.8))
 	files["run.html"] = one.Page
 	for name, got := range files {
@@ -316,13 +340,16 @@ func TestSweepTables(t *testing.T) {
 		{[]string{"lr=0.1", "seed=1"}, made("a", "bsp", 1, 1, 0.8)}, {[]string{"lr=0.1", "seed=2"}, made("a", "bsp", 2, 2, 0.9)},
 		{[]string{"lr==1", "seed=1"}, made("a", "bsp", 1, 1, 0.85)}, {[]string{"lr==1", "seed=2"}, &Run{Folder: "0003"}},
 	})
-	got, want := string(each.CSV()), "run,lr,seed,finished,samples,train_s,wall_s,samples_per_s,train_loss,test_loss,test_accuracy,blocked_share,time_to_accuracy_0.8_s\n"+
-		"0000,0.1,1,ok,256,4,5,64,0.5,,0.8,0.4,1\n0001,0.1,2,ok,256,2,2.5,128,0.5,,0.9,0.4,0.5\n0002,'=1,1,ok,256,4,5,64,0.5,,0.85,0.4,1\n0003,'=1,2,no summary,,,,,,,,,\n"
+	got, want := string(each.CSV()), "run,lr,seed,finished,samples,train_s,wall_s,samples_per_s,train_loss,test_loss,"+
+		"test_accuracy,blocked_share,time_to_accuracy_0.8_s\n"+
+		"0000,0.1,1,ok,256,4,5,64,0.5,,0.8,0.4,1\n0001,0.1,2,ok,256,2,2.5,128,0.5,,0.9,0.4,0.5\n"+
+		"0002,'=1,1,ok,256,4,5,64,0.5,,0.85,0.4,1\n0003,'=1,2,no summary,,,,,,,,,\n"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	got = string(means.CSV())
-	if !strings.HasPrefix(got, "lr,runs,samples_mean,samples_deviation,train_s_mean,train_s_deviation,") || !strings.Contains(got, "\n0.1,2,256,0,3,1.41421356,") || !strings.Contains(got, "\n'=1,2,256,,4,,") {
+	if !strings.HasPrefix(got, "lr,runs,samples_mean,samples_deviation,train_s_mean,train_s_deviation,") ||
+		!strings.Contains(got, "\n0.1,2,256,0,3,1.41421356,") || !strings.Contains(got, "\n'=1,2,256,,4,,") {
 		t.Errorf("%s", got)
 	}
 }

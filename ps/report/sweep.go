@@ -93,7 +93,8 @@ func sweepMeasures(target *Target) []sweepMeasure {
 	}
 	if target != nil {
 		key := fmt.Sprintf("time_to_%s_%s_s", target.What, plain(target.Value))
-		all = append(all, sweepMeasure{Column{"time to " + target.text(), key, false, false}, func(r *Run) float64 { at, _, _ := target.reached(r); return at }})
+		all = append(all, sweepMeasure{Column{"time to " + target.text(), key, false, false},
+			func(r *Run) float64 { at, _, _ := target.reached(r); return at }})
 	}
 	return all
 }

@@ -50,9 +50,12 @@ func spreadCell(s spread, format func(float64) string) Cell {
 // whatIfTable shows what the simulator told after a run.
 func whatIfTable(w *WhatIf) *Table {
 	t := &Table{ID: "what-if", Caption: "What if: simulated with the computing times of this run; speed only, nothing was trained",
-		Columns: []Column{{"what", "what", true, false}, {"times as fast", "ratio", false, false}, {"staleness p50", "staleness_p50_versions", false, false}, {"staleness max", "staleness_max_versions", false, false}}}
+		Columns: []Column{{"what", "what", true, false}, {"times as fast", "ratio", false, false},
+			{"staleness p50", "staleness_p50_versions", false, false}, {"staleness max", "staleness_max_versions", false, false}}}
 	for _, c := range w.Candidates {
-		t.Rows = append(t.Rows, []Cell{textCell(c.Name), numberCell(c.Ratio, func(v float64) string { return fixed(v, 2) }), numberCell(c.StalenessP50, short), numberCell(c.StalenessMax, short)})
+		t.Rows = append(t.Rows,
+			[]Cell{textCell(c.Name), numberCell(c.Ratio, func(v float64) string { return fixed(v, 2) }),
+				numberCell(c.StalenessP50, short), numberCell(c.StalenessMax, short)})
 	}
 	return t
 }
@@ -63,17 +66,22 @@ func ranking(order []*standing, target *Target) *Table {
 	t.Columns = []Column{{"run", "run", true, false}, {"seeds", "seeds", false, false}}
 	if target != nil {
 		t.Caption += "; target: " + target.text()
-		t.Columns = append(t.Columns, Column{"time to target", "time_to_target_s", false, false}, Column{"×\u00a0best", "ratio_to_best", false, false},
-			Column{"reached by", "reached", false, true}, Column{"samples to target", "samples_to_target", false, false}, Column{"steps to target", "steps_to_target", false, true})
+		t.Columns = append(t.Columns, Column{"time to target", "time_to_target_s", false, false},
+			Column{"×\u00a0best", "ratio_to_best", false, false},
+			Column{"reached by", "reached", false, true}, Column{"samples to target", "samples_to_target", false, false},
+			Column{"steps to target", "steps_to_target", false, true})
 	}
 	t.Columns = append(t.Columns, Column{"samples/s", "samples_per_s", false, false}, Column{"final accuracy", "test_accuracy", false, false},
-		Column{"final test loss", "test_loss", false, false}, Column{"train time", "train_s", false, true}, Column{"blocked", "blocked_share", false, false},
-		Column{"staleness p50", "staleness_p50", false, false}, Column{"staleness max", "staleness_max", false, false}, Column{"bytes/sample", "bytes_sent_per_sample", false, true})
+		Column{"final test loss", "test_loss", false, false}, Column{"train time", "train_s", false, true},
+		Column{"blocked", "blocked_share", false, false},
+		Column{"staleness p50", "staleness_p50", false, false}, Column{"staleness max", "staleness_max", false, false},
+		Column{"bytes/sample", "bytes_sent_per_sample", false, true})
 	number := func(digits int) func(float64) string { return func(v float64) string { return fixed(v, digits) } }
 	for _, s := range order {
 		row := []Cell{textCell(s.Label), numberCell(float64(len(s.Runs)), number(0))}
 		if target != nil {
-			row = append(row, spreadCell(s.time, seconds), numberCell(s.time.mean/order[0].time.mean, short), numberCell(float64(s.reached), number(0)),
+			row = append(row, spreadCell(s.time, seconds), numberCell(s.time.mean/order[0].time.mean, short),
+				numberCell(float64(s.reached), number(0)),
 				spreadCell(s.samples, short), spreadCell(s.steps, short))
 		}
 		row = append(row, spreadCell(s.speed, short),
@@ -99,8 +107,10 @@ func RunsTable(runs []*Run) *Table { return runsTable(runs, naming{list: true, k
 
 func runsTable(runs []*Run, how naming) *Table {
 	t := &Table{ID: "runs", Caption: "All runs", Columns: []Column{
-		{"run", "run", true, false}, {"state", "finished", true, false}, {"mode", "mode", true, false}, {"scheme", "scheme", true, false}, {"seed", "seed", false, false},
-		{"servers", "servers", false, true}, {"workers", "workers", false, false}, {"iterations", "iterations", false, true}, {"samples", "samples", false, true},
+		{"run", "run", true, false}, {"state", "finished", true, false}, {"mode", "mode", true, false},
+		{"scheme", "scheme", true, false}, {"seed", "seed", false, false},
+		{"servers", "servers", false, true}, {"workers", "workers", false, false},
+		{"iterations", "iterations", false, true}, {"samples", "samples", false, true},
 		{"train time", "train_s", false, false}, {"wall time", "wall_s", false, true}, {"samples/s", "samples_per_s", false, false},
 		{"train loss", "train_loss", false, false}, {"test loss", "test_loss", false, true}, {"accuracy", "test_accuracy", false, false},
 		{"folder", "folder", true, false},
@@ -115,11 +125,15 @@ func runsTable(runs []*Run, how naming) *Table {
 		}
 		t.Rows = append(t.Rows, []Cell{
 			textCell(names[i]), textCell(stateWord(r)), textCell(mode), textCell(schemeOf(r)), numberCell(seedOf(r), number(0)),
-			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Servers) }), number(0)), numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Workers) }), number(0)),
-			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Iterations) }), short), numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Samples) }), short),
-			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.TrainS) }), seconds), numberCell(get(func(s *metrics.Summary) float64 { return float64(s.WallS) }), seconds),
+			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Servers) }), number(0)),
+			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Workers) }), number(0)),
+			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Iterations) }), short),
+			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.Samples) }), short),
+			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.TrainS) }), seconds),
+			numberCell(get(func(s *metrics.Summary) float64 { return float64(s.WallS) }), seconds),
 			numberCell(r.speed(), short),
-			numberCell(get(func(s *metrics.Summary) float64 { return optional(s.TrainLoss) }), number(4)), numberCell(get(func(s *metrics.Summary) float64 { return optional(s.TestLoss) }), number(4)),
+			numberCell(get(func(s *metrics.Summary) float64 { return optional(s.TrainLoss) }), number(4)),
+			numberCell(get(func(s *metrics.Summary) float64 { return optional(s.TestLoss) }), number(4)),
 			numberCell(get(func(s *metrics.Summary) float64 { return optional(s.TestAccuracy) }), number(4)),
 			textCell(r.Folder),
 		})
@@ -244,8 +258,10 @@ func harmless(s string) string {
 	return s
 }
 
-var latexEscapes = strings.NewReplacer("\u00a0", " ", `\`, `\textbackslash{}`, `{`, `\{`, `}`, `\}`, `$`, `\$`, `&`, `\&`, `#`, `\#`, `%`, `\%`, `_`, `\_`, `^`, `\textasciicircum{}`,
-	`~`, `\textasciitilde{}`, `<`, `\textless{}`, `>`, `\textgreater{}`, `|`, `\textbar{}`, `"`, `\textquotedbl{}`, "`", `\textasciigrave{}`, `±`, `$\pm$`, `×`, `$\times$`, absent, `--`, "\n", " ", "\t", " ")
+var latexEscapes = strings.NewReplacer("\u00a0", " ", `\`, `\textbackslash{}`, `{`, `\{`, `}`, `\}`, `$`, `\$`, `&`,
+	`\&`, `#`, `\#`, `%`, `\%`, `_`, `\_`, `^`, `\textasciicircum{}`,
+	`~`, `\textasciitilde{}`, `<`, `\textless{}`, `>`, `\textgreater{}`, `|`, `\textbar{}`, `"`, `\textquotedbl{}`, "`",
+	`\textasciigrave{}`, `±`, `$\pm$`, `×`, `$\times$`, absent, `--`, "\n", " ", "\t", " ")
 
 // LaTeX is the table as a tabular of the package booktabs.
 func (t *Table) LaTeX() []byte {

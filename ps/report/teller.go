@@ -52,7 +52,8 @@ func newTeller(runs []*Run, how naming) *teller {
 		}
 	}
 	slices.SortStableFunc(t.keys, func(a, b string) int {
-		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(rule(a), rule(b)), later(selector(b))-later(selector(a)), cmp.Compare(place[a], place[b]))
+		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(rule(a), rule(b)), later(selector(b))-later(selector(a)),
+			cmp.Compare(place[a], place[b]))
 	})
 	for _, key := range t.keys {
 		for _, by := range t.keys {

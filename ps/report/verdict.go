@@ -25,8 +25,9 @@ type standing struct {
 func rank(groups []*Group, target *Target) (order []*standing) {
 	for i, g := range groups {
 		s := &standing{Group: g, style: i, speed: g.over((*Run).speed), best: g.over((*Run).best),
-			lost:      g.over(func(r *Run) float64 { return r.share(metrics.Blocked) }),
-			staleness: g.over(func(r *Run) float64 { return r.staleness(0.5) }), stalenessMost: g.over(func(r *Run) float64 { return r.staleness(1) })}
+			lost:          g.over(func(r *Run) float64 { return r.share(metrics.Blocked) }),
+			staleness:     g.over(func(r *Run) float64 { return r.staleness(0.5) }),
+			stalenessMost: g.over(func(r *Run) float64 { return r.staleness(1) })}
 		if target != nil {
 			var at, samples, steps, soonest, latest []float64
 			for _, r := range g.Runs {
@@ -114,7 +115,8 @@ func verdict(order []*standing, target *Target) (sentences []string) {
 		say("Nothing was measured in these runs that could be compared.")
 		return sentences
 	case target == nil && fasterThanNone(order):
-		say("No clear winner: %s are equally fast, as far as these runs tell. %s took in %s.", joined(labelsOf(order)), first.Label, samplesPerS(first.speed))
+		say("No clear winner: %s are equally fast, as far as these runs tell. %s took in %s.", joined(labelsOf(order)),
+			first.Label, samplesPerS(first.speed))
 	case target == nil && len(first.Runs) == 1:
 		say("%s is ahead in speed: %s.", first.Label, samplesPerS(first.speed))
 	case target == nil:
@@ -127,7 +129,8 @@ func verdict(order []*standing, target *Target) (sentences []string) {
 			target.text(), first.time.text(seconds), ofSeeds(first))
 	default:
 		word, why := lead(order)
-		say("%s %s: it reached %s after %s%s.", first.Label, word, target.text(), first.time.text(seconds), cmp.Or(ofSeeds(first), ", with one seed"))
+		say("%s %s: it reached %s after %s%s.", first.Label, word, target.text(), first.time.text(seconds),
+			cmp.Or(ofSeeds(first), ", with one seed"))
 		if why != "" {
 			sentences = append(sentences, why)
 		}
@@ -155,7 +158,8 @@ func lead(order []*standing) (word, why string) {
 		}
 	}
 	if close != nil {
-		why = fmt.Sprintf("The gap to %s is within the noise of the evaluations: the target was reached after the last one that missed it, and no later than the first from which on it was kept.", joined(close))
+		why = fmt.Sprintf("The gap to %s is within the noise of the evaluations: the target was reached after the last "+
+			"one that missed it, and no later than the first from which on it was kept.", joined(close))
 	} else if single != nil && len(first.Runs)+len(order[min(1, len(order)-1)].Runs) > 2 {
 		why = fmt.Sprintf("There is one seed of %s, so the gap may be chance.", joined(single))
 	}
@@ -222,9 +226,11 @@ func behindTarget(order []*standing, target *Target) (sentences []string) {
 		case s.reached == 0:
 			missed = append(missed, fmt.Sprintf("%s (best %s)", s.Label, bestOf(s, target)))
 		case level(first.time, s.time, chance(order)):
-			took = append(took, fmt.Sprintf("%s took %s times as long, which is no difference here (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), alike(s, first)))
+			took = append(took, fmt.Sprintf("%s took %s times as long, which is no difference here (%s%s)", s.Label,
+				short(s.time.mean/first.time.mean), s.time.text(seconds), alike(s, first)))
 		default:
-			took = append(took, fmt.Sprintf("%s took %s times as long (%s%s)", s.Label, short(s.time.mean/first.time.mean), s.time.text(seconds), alike(s, first)))
+			took = append(took, fmt.Sprintf("%s took %s times as long (%s%s)", s.Label, short(s.time.mean/first.time.mean),
+				s.time.text(seconds), alike(s, first)))
 		}
 	}
 	if took != nil {
@@ -290,8 +296,10 @@ func reasons(order []*standing, target *Target) (sentences []string) {
 		sentences = append(sentences, text+".")
 	}
 	if first.staleness.n > 0 && last.staleness.n > 0 {
-		sentences = append(sentences, fmt.Sprintf("Staleness in versions: the pushes of %s had %s in the median and at most %s, those of %s %s and at most %s.",
-			first.Label, short(first.staleness.mean), short(first.stalenessMost.mean), last.Label, short(last.staleness.mean), short(last.stalenessMost.mean)))
+		sentences = append(sentences, fmt.Sprintf("Staleness in versions: the pushes of %s had %s in the median and at "+
+			"most %s, those of %s %s and at most %s.",
+			first.Label, short(first.staleness.mean), short(first.stalenessMost.mean), last.Label, short(last.staleness.mean),
+			short(last.stalenessMost.mean)))
 	}
 	return sentences
 }
@@ -324,7 +332,8 @@ func straggler(order []*standing) string {
 			if last := short(all[len(all)-1]); last != text {
 				text += " to " + last
 			}
-			return fmt.Sprintf("Worker %d is a straggler: in %d of %d settings it computes %s times as long as the median worker.", w, len(all), known, text)
+			return fmt.Sprintf("Worker %d is a straggler: in %d of %d settings it computes %s times as long as the median "+
+				"worker.", w, len(all), known, text)
 		}
 	}
 	return ""
@@ -347,13 +356,15 @@ func caveats(order []*standing, target *Target) (sentences []string) {
 		}
 	}
 	if target != nil {
-		sentences = append(sentences, fmt.Sprintf("The target: %s. A run is judged at its evaluations, so times are as fine as these are frequent.", target.Given))
+		sentences = append(sentences, fmt.Sprintf("The target: %s. A run is judged at its evaluations, so times are as "+
+			"fine as these are frequent.", target.Given))
 	}
 	if share := chance(order); share > levelShare && single > 0 {
 		sentences = append(sentences, fmt.Sprintf("Single runs are taken to vary by %s, as those with several seeds do.", percent(share)))
 	}
 	if single == len(order) {
-		sentences = append(sentences, "There is one seed of each: small differences may be chance. Runs that differ in the seed only are put together, with mean and deviation.")
+		sentences = append(sentences, "There is one seed of each: small differences may be chance. Runs that differ in "+
+			"the seed only are put together, with mean and deviation.")
 	}
 	if simulated > 0 && simulated < len(order) {
 		sentences = append(sentences, "Simulated and real runs stand side by side: simulated times come from a model.")

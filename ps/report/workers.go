@@ -34,7 +34,8 @@ const rowsMax = 16
 
 // shares compares what the workers of groups spent their time on.
 func shares(groups []*Group) scene {
-	c := &plot.Strips{ID: "causes", Title: "What workers spent their time on", XLabel: "share of the workers' time in %", From: 0, To: 100, Kinds: causeKinds,
+	c := &plot.Strips{ID: "causes", Title: "What workers spent their time on", XLabel: "share of the workers' time in %",
+		From: 0, To: 100, Kinds: causeKinds,
 		Desc: "For each run the mean over workers of the time for computing, push and pull, and of blocked time by its cause."}
 	for _, g := range groups {
 		var sum times
@@ -100,13 +101,16 @@ func (r *Run) clockWords() string {
 	if bound == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" The clocks of the hosts are known within %s ms; what happened within that error counts as completed.", short(1e3*bound.Seconds()))
+	return fmt.Sprintf(" The clocks of the hosts are known within %s ms; what happened within that error counts as "+
+		"completed.", short(1e3*bound.Seconds()))
 }
 
 // leads shows the lead of each worker over time.
 func leads(r *Run, id string) scene {
-	c := &plot.XY{ID: id + "lead", Title: "Lead of each worker", XLabel: "seconds since training began", YLabel: "iterations ahead of the slowest", ZeroY: true,
-		Desc: "For each worker, at the start of each iteration, how many iterations it was ahead of the slowest worker; in long runs the mean over stretches of time." + r.clockWords()}
+	c := &plot.XY{ID: id + "lead", Title: "Lead of each worker", XLabel: "seconds since training began",
+		YLabel: "iterations ahead of the slowest", ZeroY: true,
+		Desc: "For each worker, at the start of each iteration, how many iterations it was ahead of the slowest worker; " +
+			"in long runs the mean over stretches of time." + r.clockWords()}
 	leads := metrics.LeadsOf(r.Iterations, r.clockError())
 	mean := make([]float64, len(r.Iterations))
 	lines := make([]plot.Line, len(r.Iterations))
@@ -148,7 +152,8 @@ const leadBuckets = 120
 
 // largestLeads compares the largest lead of any worker over time.
 func largestLeads(groups []*Group) scene {
-	c := &plot.XY{ID: "lead", Title: "Largest lead of any worker", XLabel: "seconds since training began", YLabel: "iterations ahead of the slowest", ZeroY: true,
+	c := &plot.XY{ID: "lead", Title: "Largest lead of any worker", XLabel: "seconds since training began",
+		YLabel: "iterations ahead of the slowest", ZeroY: true,
 		Desc: "For each run, how many iterations its fastest worker was ahead of its slowest, over time."}
 	for i, g := range groups {
 		r := g.Runs[0]
@@ -207,7 +212,8 @@ func gantt(r *Run, id string) scene {
 			}
 			at := it.Start
 			for _, part := range phases(it, w, ends, turn, r.Cut) {
-				row.Bars = append(row.Bars, plot.Bar{From: 1e3 * (at - from).Seconds(), To: 1e3 * (at + part.took - from).Seconds(), Kind: int(part.cause)})
+				row.Bars = append(row.Bars,
+					plot.Bar{From: 1e3 * (at - from).Seconds(), To: 1e3 * (at + part.took - from).Seconds(), Kind: int(part.cause)})
 				at += part.took
 				bars++
 			}
@@ -235,7 +241,8 @@ func phases(it *metrics.Iteration, worker int, ends []end, turn, cut bool) (part
 	case turn:
 		wait = []phase{{turns, it.Blocked}}
 	}
-	for _, p := range append(append([]phase{{computing, it.Compute - slept}, {injected, slept}, {pushing, it.Push}}, wait...), phase{pulling, it.Pull}) {
+	for _, p := range append(append([]phase{{computing, it.Compute - slept}, {injected, slept}, {pushing, it.Push}},
+		wait...), phase{pulling, it.Pull}) {
 		if p.took > 0 {
 			parts = append(parts, p)
 		}

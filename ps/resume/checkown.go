@@ -19,14 +19,17 @@ func (r *Search) checkOwn(q *Origin, s *train.State) error {
 	o := s.Own
 	switch {
 	case same && o == nil && r.station.Config.Local.IsSet():
-		return errors.New("it has no own, but with local.policy " + r.station.Config.Local.Policy + " a worker takes steps of its own: one of the two was changed")
+		return errors.New("it has no own, but with local.policy " + r.station.Config.Local.Policy +
+			" a worker takes steps of its own: one of the two was changed")
 	case same && o != nil && !r.station.Config.Local.IsSet():
 		return errors.New("it has own, but without local.policy no worker takes steps of its own: one of the two was changed")
 	case o == nil:
 		return nil
 	}
-	if err := first(checkpoint.Within("own.step", o.Step, 0, most), checkpoint.Within("own.round", o.Round, 0, local.StepsMax), checkpoint.Within("own.ahead", o.Ahead, 0, o.Round),
-		checkpoint.Within("own.pushed", o.Pushed, 0, o.Step), checkpoint.Within("own.done", o.Done, 0, doneMost(o)), checkpoint.Within("own.last", o.Last, -1, s.Next-1),
+	if err := first(checkpoint.Within("own.step", o.Step, 0, most),
+		checkpoint.Within("own.round", o.Round, 0, local.StepsMax), checkpoint.Within("own.ahead", o.Ahead, 0, o.Round),
+		checkpoint.Within("own.pushed", o.Pushed, 0, o.Step), checkpoint.Within("own.done", o.Done, 0, doneMost(o)),
+		checkpoint.Within("own.last", o.Last, -1, s.Next-1),
 		checkpoint.Within("own.samples", o.Samples, 0, most), checkpoint.Within("steps", s.Steps, 0, o.Step), checkSums(o)); err != nil || !same {
 		return err
 	}
@@ -50,7 +53,8 @@ func checkSums(o *steps.Count) error {
 			err = fmt.Errorf("%sloss is %v, must be 0 or more", at, s.Loss)
 		}
 		if err == nil && s.Samples < o.Samples {
-			err = fmt.Errorf("%ssamples is %d, but own.samples is %d: the worker computed as many since its last push, whatever it pushed then", at, s.Samples, o.Samples)
+			err = fmt.Errorf("%ssamples is %d, but own.samples is %d: the worker computed as many since its last push, "+
+				"whatever it pushed then", at, s.Samples, o.Samples)
 		}
 		if err != nil {
 			return err
@@ -69,7 +73,8 @@ func (r *Search) checkPolicy(o *steps.Count) error {
 		n = f.N()
 	}
 	if int64(len(o.Since)) != n {
-		return fmt.Errorf("own.since has %d entries, but the parameters are exchanged in %d fragments: one of the two was changed", len(o.Since), n)
+		return fmt.Errorf("own.since has %d entries, but the parameters are exchanged in %d fragments: one of the two "+
+			"was changed", len(o.Since), n)
 	}
 	env, err := c.LocalEnv(len(r.station.Roles.Workers))
 	if err != nil {

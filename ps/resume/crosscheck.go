@@ -71,7 +71,8 @@ func (r *Search) checkLead(q *Origin) error {
 			errs = append(errs, equal(fmt.Sprintf("starts[%d]", w), start, "starts[0], whose worker is in step with this one,", m.Starts[0]))
 		}
 	}
-	errs = append(errs, r.checkDealt(q), checkServers(m), equal("iteration", m.Iteration, fmt.Sprintf("state.accepted for each of %d workers", m.Workers), s.Accepted/int64(m.Workers)))
+	errs = append(errs, r.checkDealt(q), checkServers(m),
+		equal("iteration", m.Iteration, fmt.Sprintf("state.accepted for each of %d workers", m.Workers), s.Accepted/int64(m.Workers)))
 	return q.fieldOf("manifest.json", first(errs...))
 }
 
@@ -86,7 +87,8 @@ func (r *Search) checkDealt(q *Origin) error {
 	if a == nil || !c.DealsBatches() {
 		return nil
 	}
-	if err := checkpoint.Within("state.work.assignment.number", a.Number, 0, checkpoint.CountMax); err != nil || !a.Continues(c.Work, r.workEnv()) {
+	if err := checkpoint.Within("state.work.assignment.number", a.Number, 0, checkpoint.CountMax); err != nil ||
+		!a.Continues(c.Work, r.workEnv()) {
 		return err
 	}
 	furthest, most := slices.Max(q.Manifest.Starts), int64(work.ProfileMax)
@@ -123,8 +125,10 @@ func checkTallies(all []work.Tally) error {
 	var errs []error
 	for i, t := range all {
 		at := fmt.Sprintf("tallies[%d].", i)
-		errs = append(errs, checkpoint.Within(at+"until", t.Until, 0, most), checkpoint.Within(at+"iterations", t.Iterations, 0, most), checkpoint.Within(at+"samples", t.Samples, 0, most),
-			checkpoint.Within(at+"took_ns", int64(t.Took), 0, most), checkpoint.Within(at+"number of times_ns", int64(len(t.Times)), 0, work.TimesMax))
+		errs = append(errs, checkpoint.Within(at+"until", t.Until, 0, most),
+			checkpoint.Within(at+"iterations", t.Iterations, 0, most), checkpoint.Within(at+"samples", t.Samples, 0, most),
+			checkpoint.Within(at+"took_ns", int64(t.Took), 0, most),
+			checkpoint.Within(at+"number of times_ns", int64(len(t.Times)), 0, work.TimesMax))
 		for k, d := range t.Times {
 			errs = append(errs, checkpoint.Within(fmt.Sprintf("%stimes_ns[%d]", at, k), int64(d), 0, most))
 		}
@@ -174,10 +178,12 @@ func (r *Search) checkServer(q *Origin, file string, s *serve.State, vectors [][
 			return q.fieldOf(file, err)
 		}
 		if sh.Vectors > len(left) || slices.ContainsFunc(left[:sh.Vectors], func(v []float32) bool { return len(v) != sh.Hi-sh.Lo }) {
-			return q.fieldOf(file, fmt.Errorf("shards[%d] has %d vectors of %d elements, but the vectors of the file are different", i, sh.Vectors, sh.Hi-sh.Lo))
+			return q.fieldOf(file, fmt.Errorf("shards[%d] has %d vectors of %d elements, but the vectors of the file are "+
+				"different", i, sh.Vectors, sh.Hi-sh.Lo))
 		}
 		if k, at, bad := optim.Unfit(rule, left[:sh.Vectors], true); bad {
-			return q.fieldOf(file, fmt.Errorf("shards[%d] (%q): element %d of %s is %v; training cannot resume with it", i, sh.Name, sh.Lo+at, vectorName(k), left[k][at]))
+			return q.fieldOf(file,
+				fmt.Errorf("shards[%d] (%q): element %d of %s is %v; training cannot resume with it", i, sh.Name, sh.Lo+at, vectorName(k), left[k][at]))
 		}
 		left = left[sh.Vectors:]
 	}
@@ -229,7 +235,8 @@ func (r *Search) checkChanges(q *Origin, file string) error {
 // checkMemory verifies that the schemes of a server accept the memory in the file. It checks nothing if the schemes have changed since.
 func (r *Search) checkMemory(q *Origin, file string, server int) error {
 	m := q.Manifest
-	if m.Workers != len(r.station.Roles.Workers) || m.Servers != len(r.station.Roles.Servers) || r.changed(m, "sync", "baseline", "cluster", "shards") {
+	if m.Workers != len(r.station.Roles.Workers) || m.Servers != len(r.station.Roles.Servers) ||
+		r.changed(m, "sync", "baseline", "cluster", "shards") {
 		return nil
 	}
 	_, err := r.station.Build().Schemes(int32(server), q.Start())
@@ -265,7 +272,8 @@ func (r *Search) checkShard(q *Origin, sh *serve.ShardState, at string) error {
 		field             string
 		value, least, top int64
 	}{
-		{"id", int64(sh.ID), 0, math.MaxInt32}, {"lo", int64(sh.Lo), 0, int64(r.station.Plan.Arena)}, {"hi", int64(sh.Hi), int64(sh.Lo), int64(r.station.Plan.Arena)},
+		{"id", int64(sh.ID), 0, math.MaxInt32}, {"lo", int64(sh.Lo), 0, int64(r.station.Plan.Arena)},
+		{"hi", int64(sh.Hi), int64(sh.Lo), int64(r.station.Plan.Arena)},
 		{"vectors", int64(sh.Vectors), 1, vectorsMax}, {"steps", sh.Steps, 0, checkpoint.CountMax},
 		{"node.version", node.Version, 0, checkpoint.CountMax}, {"node.rated", node.Rated, 0, checkpoint.CountMax},
 		{"node.accepted", node.Accepted, 0, checkpoint.CountMax}, {"node.samples", node.Samples, 0, checkpoint.CountMax},
@@ -293,17 +301,20 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 	if err != nil {
 		return err
 	}
-	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]), checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax), checkTallies(s.Tallies), r.checkLearned(s, worker), r.checkOwn(q, s))
+	err = first(equal("next", s.Next, fmt.Sprintf("starts[%d] of manifest.json", worker), q.Manifest.Starts[worker]),
+		checkpoint.Within("steps", s.Steps, 0, checkpoint.CountMax), checkTallies(s.Tallies), r.checkLearned(s, worker), r.checkOwn(q, s))
 	for i, m := range s.Thresholds {
 		if err == nil {
 			at := fmt.Sprintf("thresholds[%d].", i)
-			err = first(checkpoint.Within(at+"at", int64(m.At), 0, math.MaxInt32), checkpoint.Within(at+"reused", int64(m.Reused), 0, payload.ReuseMax-1))
+			err = first(checkpoint.Within(at+"at", int64(m.At), 0, math.MaxInt32),
+				checkpoint.Within(at+"reused", int64(m.Reused), 0, payload.ReuseMax-1))
 		}
 	}
 	if err == nil && s.Residual && len(vectors) == 0 {
 		err = errors.New("its state says that it has a residual, but it has no vectors")
 	}
-	if err == nil && !r.changed(q.Manifest, "payload", "sync", "baseline", "train.optimizer", "local") { // after a change of these keys, the number of vectors may differ
+	// after a change of these keys, the number of vectors may differ
+	if err == nil && !r.changed(q.Manifest, "payload", "sync", "baseline", "train.optimizer", "local") {
 		err = r.checkVectors(s, len(vectors))
 	}
 	if err != nil {
@@ -321,7 +332,8 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 		vectors = vectors[1:]
 	}
 	if k, at, bad := optim.Unfit(nil, vectors[min(len(vectors), update.Rule.State()):], false); bad {
-		return q.fieldOf(file, fmt.Errorf("element %d of vector %d of its own parameters is %v; training cannot resume with it", at, k+1, vectors[update.Rule.State()+k][at]))
+		return q.fieldOf(file, fmt.Errorf("element %d of vector %d of its own parameters is %v; training cannot resume "+
+			"with it", at, k+1, vectors[update.Rule.State()+k][at]))
 	}
 	vectors = vectors[:min(len(vectors), update.Rule.State())]
 	if k, at, bad := optim.Unfit(update.Rule, vectors, false); bad {
@@ -337,7 +349,8 @@ func (r *Search) checkVectors(s *train.State, vectors int) error {
 	case err != nil:
 		return err
 	case s.Residual != residual:
-		return fmt.Errorf("residual is %v, but with payload.push %q it is %v: one of the two was changed", s.Residual, r.station.Config.Payload.Push, residual)
+		return fmt.Errorf("residual is %v, but with payload.push %q it is %v: one of the two was changed", s.Residual,
+			r.station.Config.Payload.Push, residual)
 	case vectors != n:
 		return fmt.Errorf("it has %d vectors, and a worker of its configuration keeps %d: one of the two was changed", vectors, n)
 	}
@@ -359,7 +372,8 @@ func (q *Origin) checkDisjoint(shards []serve.ShardState) error {
 // readFile reads a file of the checkpoint. It fails if the file is larger than cluster.memory_max.
 func (r *Search) readFile(q *Origin, e checkpoint.Entry, state any) ([][]float32, error) {
 	if e.Bytes > r.station.Config.Cluster.MemoryMax {
-		return nil, q.fieldOf(e.Name, fmt.Errorf("it has %d bytes, which is more than cluster.memory_max (%d); raise cluster.memory_max if the hosts have the memory", e.Bytes, r.station.Config.Cluster.MemoryMax))
+		return nil, q.fieldOf(e.Name, fmt.Errorf("it has %d bytes, which is more than cluster.memory_max (%d); raise "+
+			"cluster.memory_max if the hosts have the memory", e.Bytes, r.station.Config.Cluster.MemoryMax))
 	}
 	return checkpoint.ReadFile(q.Dir, e, state)
 }

@@ -55,7 +55,8 @@ func (r *Search) readOrigin(dir string, m *checkpoint.Manifest) (*Origin, error)
 		return nil, fmt.Errorf("checkpoint %s: the state of rank 0: %w", dir, err)
 	}
 	if q.State.Arena != ArenaOf(r.station.Plan) {
-		return nil, fmt.Errorf("checkpoint %s: its parameters, or their groups by rules of sync, differ from those of this run; resume with the model and the rules of the checkpoint", dir)
+		return nil, fmt.Errorf("checkpoint %s: its parameters, or their groups by rules of sync, differ from those of "+
+			"this run; resume with the model and the rules of the checkpoint", dir)
 	}
 	if err := r.checkLead(q); err != nil {
 		return nil, err
@@ -74,7 +75,8 @@ func (r *Search) readOrigin(dir string, m *checkpoint.Manifest) (*Origin, error)
 		if err := q.rescale(int64(n)); err != nil {
 			return nil, err
 		}
-	} else if c := r.station.Config; c.DealsBatches() && !q.State.Work.Continues(c.Work, r.workEnv()) { // a first plan begins, at the same iteration for all
+		// a first plan begins, at the same iteration for all
+	} else if c := r.station.Config; c.DealsBatches() && !q.State.Work.Continues(c.Work, r.workEnv()) {
 		q.Starts = slices.Repeat([]int64{slices.Max(q.Starts)}, n)
 	}
 	return q, nil
@@ -134,7 +136,8 @@ func (r *Search) checkWholeShards(q *Origin) error {
 // checkShardVectors verifies the vectors of a shard, which come first in vectors.
 func (q *Origin) checkShardVectors(s *serve.ShardState, vectors [][]float32, want int) error {
 	if s.Vectors != want {
-		return fmt.Errorf("checkpoint %s: shard %s has %d vectors, but the optimizer of the servers needs %d now; resume with the optimizer and the local.outer of the checkpoint", q.Dir, s.Name, s.Vectors, want)
+		return fmt.Errorf("checkpoint %s: shard %s has %d vectors, but the optimizer of the servers needs %d now; resume "+
+			"with the optimizer and the local.outer of the checkpoint", q.Dir, s.Name, s.Vectors, want)
 	}
 	if len(vectors) < want || slices.ContainsFunc(vectors[:want], func(v []float32) bool { return len(v) != s.Hi-s.Lo }) {
 		return fmt.Errorf("checkpoint %s: shard %s has %d elements, but its vectors have another number", q.Dir, s.Name, s.Hi-s.Lo)
@@ -272,7 +275,8 @@ func (q *Origin) rescale(n int64) error {
 	var bad error
 	scale := func(at, field string, pushes *int64) {
 		if k := *pushes / saved; k >= checkpoint.CountMax/n { // before the multiplication, which would overflow
-			bad = cmp.Or(bad, q.fieldOf(at, fmt.Errorf("%s is %d with %d workers; with %d workers it would be more than %d pushes, and no run can resume from that", field, *pushes, saved, n, int64(checkpoint.CountMax))))
+			bad = cmp.Or(bad, q.fieldOf(at, fmt.Errorf("%s is %d with %d workers; with %d workers it would be more than %d "+
+				"pushes, and no run can resume from that", field, *pushes, saved, n, int64(checkpoint.CountMax))))
 			return
 		}
 		*pushes = *pushes/saved*n + *pushes%saved*n/saved
@@ -291,11 +295,13 @@ func (q *Origin) rescale(n int64) error {
 func noCheckpoint(dir string) error {
 	for in, last := filepath.Dir(filepath.Clean(dir)), ""; in != last; in, last = filepath.Dir(in), in {
 		if found, err := checkpoint.List(filepath.Join(in, checkpoint.Folder)); err == nil && len(found) > 0 {
-			return fmt.Errorf("--resume: %s lies in the folder of a run, %s; name that one, whose newest checkpoint is taken, or one of %s", dir, in, filepath.Join(in, checkpoint.Folder))
+			return fmt.Errorf("--resume: %s lies in the folder of a run, %s; name that one, whose newest checkpoint is "+
+				"taken, or one of %s", dir, in, filepath.Join(in, checkpoint.Folder))
 		}
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("--resume: %s is a file; name the folder of a run that has a checkpoint, or leave --resume out", dir)
 	}
-	return fmt.Errorf("--resume: there is no checkpoint in %s; name the folder of a run that has one, or leave --resume out", filepath.Join(dir, checkpoint.Folder))
+	return fmt.Errorf("--resume: there is no checkpoint in %s; name the folder of a run that has one, or leave "+
+		"--resume out", filepath.Join(dir, checkpoint.Folder))
 }

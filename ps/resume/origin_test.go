@@ -17,7 +17,8 @@ func TestNoResidualIsLostAmongOtherWorkers(t *testing.T) {
 	m := &checkpoint.Manifest{Workers: 5, Starts: []int64{0, 1, 2, 3, 4}, Config: map[string]string{"payload.push": "topk"}}
 	cfg, plan := configstest.Load(t), &shard.Plan{Arena: 2}
 	for j := range m.Workers {
-		e, err := checkpoint.WriteFile(durable.Below(dir), checkpoint.WorkerFile(j), train.State{Next: int64(j), Residual: true, Steps: int64(10 + j)},
+		e, err := checkpoint.WriteFile(durable.Below(dir), checkpoint.WorkerFile(j),
+			train.State{Next: int64(j), Residual: true, Steps: int64(10 + j)},
 			[]float32{float32(int(1) << j), 0}, []float32{float32(j), 9})
 		if err != nil {
 			t.Fatal(err)

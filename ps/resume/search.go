@@ -163,9 +163,11 @@ func (r *Search) Restore() (*Origin, error) {
 			return nil, nil
 		case try.None:
 			if root, _, one := OneCheckpoint(r.o.Resume); one {
-				return nil, station.Usage("--resume: the checkpoint is not complete; name another, or %s for its newest complete checkpoint\n%s", filepath.Dir(root), strings.Join(bad, "\n"))
+				return nil, station.Usage("--resume: the checkpoint is not complete; name another, or %s for its newest "+
+					"complete checkpoint\n%s", filepath.Dir(root), strings.Join(bad, "\n"))
 			}
-			return nil, station.Usage("--resume: no checkpoint is complete; to start again, leave --resume out, and name another folder with --out\n%s", strings.Join(bad, "\n"))
+			return nil, station.Usage("--resume: no checkpoint is complete; to start again, leave --resume out, and name "+
+				"another folder with --out\n%s", strings.Join(bad, "\n"))
 		}
 		if try.Problem == "" {
 			if err := r.fits(try.Manifest); err != nil {
@@ -205,7 +207,8 @@ func (r *Search) finish(from *Origin, bad []string) error {
 			r.station.Log.Warn("resume: going on from the one before", "checkpoint", from.Dir)
 		}
 		if init, now := configs.Values(r.station.Config)["model.init"]; now && init != from.Manifest.Config["model.init"] {
-			r.station.Log.Warn("resume: model.init has no effect: the parameters are those of the checkpoint; to start with the file, leave --resume out", "checkpoint", from.Dir)
+			r.station.Log.Warn("resume: model.init has no effect: the parameters are those of the checkpoint; to start with "+
+				"the file, leave --resume out", "checkpoint", from.Dir)
 		}
 	}
 	r.station.Before = from.State.Trained
@@ -254,5 +257,7 @@ func (q *Origin) Start() *build.Start {
 
 // Text returns the line about the checkpoint that the run prints.
 func (q *Origin) Text() string {
-	return fmt.Sprintf("Resumed: %s, of %s and %s, iteration %d, %d samples, %s of training\n", q.Dir, metrics.Count(q.Manifest.Servers, "server"), metrics.Count(q.Manifest.Workers, "worker"), q.Manifest.Iteration, q.Manifest.Samples, q.State.Trained.Round(time.Millisecond))
+	return fmt.Sprintf("Resumed: %s, of %s and %s, iteration %d, %d samples, %s of training\n", q.Dir,
+		metrics.Count(q.Manifest.Servers, "server"), metrics.Count(q.Manifest.Workers, "worker"), q.Manifest.Iteration,
+		q.Manifest.Samples, q.State.Trained.Round(time.Millisecond))
 }

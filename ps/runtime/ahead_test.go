@@ -25,7 +25,8 @@ func TestPushesReceivedAheadHaveTheSameBits(t *testing.T) {
 		{"{match: '*', scheme: rennala, pushes: 3}", 1},
 		{"{match: '*', scheme: ringleader}", 1},
 	} {
-		set := []string{"sync=[" + c.sync + "]", "cluster.servers=1", "shards={slice: layer, max_bytes: 1MiB}", "model={name: mlp, layers: [200]}", "train.stop={samples: 480}"}
+		set := []string{"sync=[" + c.sync + "]", "cluster.servers=1", "shards={slice: layer, max_bytes: 1MiB}",
+			"model={name: mlp, layers: [200]}", "train.stop={samples: 480}"}
 		want := trainShared(t, make([]int, c.workers+1), set...).Summary
 		for seed := range uint64(4) {
 			ts := faulty.Wrap(inproc.New(c.workers+1, inproc.Options{}), faulty.Options{Seed: seed, DelayMax: int(2 * seed)})
@@ -34,7 +35,8 @@ func TestPushesReceivedAheadHaveTheSameBits(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s := res[0].Summary; s.ParametersSHA256 != want.ParametersSHA256 || s.BytesShared != 0 || want.BytesShared == 0 {
-				t.Errorf("%s, seed %d: sha256 %s with %d bytes shared, want %s (%d)", c.sync, seed, s.ParametersSHA256, s.BytesShared, want.ParametersSHA256, want.BytesShared)
+				t.Errorf("%s, seed %d: sha256 %s with %d bytes shared, want %s (%d)", c.sync, seed, s.ParametersSHA256,
+					s.BytesShared, want.ParametersSHA256, want.BytesShared)
 			}
 		}
 	}

@@ -32,8 +32,10 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 		{1, 2, layout.InlineMax, "{}", "auto", "{name: pslite, keys: scalar}"},
 	} {
 		taken := func(updates int) int64 {
-			cfg := load(t, "model={name: synthetic, layers: ["+fmt.Sprint(c.layer, ", ", c.layer)+"]}", fmt.Sprintf("cluster.servers=%d", c.servers), "cluster.shared_memory="+c.memory,
-				fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0", "data.rows=16", "data.test_rows=4", "train.batch_per_worker=1", "metrics.interval=1h", "payload="+c.payload, "baseline="+c.baseline)
+			cfg := load(t, "model={name: synthetic, layers: ["+fmt.Sprint(c.layer, ", ", c.layer)+"]}",
+				fmt.Sprintf("cluster.servers=%d", c.servers), "cluster.shared_memory="+c.memory,
+				fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0", "data.rows=16", "data.test_rows=4",
+				"train.batch_per_worker=1", "metrics.interval=1h", "payload="+c.payload, "baseline="+c.baseline)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			mustTrain(t, cfg, c.servers+c.workers)
@@ -48,7 +50,8 @@ func TestAnIterationTakesNoMemory(t *testing.T) {
 			each = min(each, float64(taken(warm+more)-base)/more)
 		}
 		if each > 0.6 {
-			t.Errorf("%d servers, %d workers, layers of %d, payload %s, shared memory %s, baseline %s: %.2f allocations in an iteration", c.servers, c.workers, c.layer, c.payload, c.memory, c.baseline, each)
+			t.Errorf("%d servers, %d workers, layers of %d, payload %s, shared memory %s, baseline %s: %.2f allocations in "+
+				"an iteration", c.servers, c.workers, c.layer, c.payload, c.memory, c.baseline, each)
 		}
 	}
 }

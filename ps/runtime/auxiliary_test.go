@@ -38,7 +38,8 @@ func (b blocking) Fill(x []float32, y []int32, rows []int32) {
 
 func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 	want := mustTrain(t, load(t, "train.stop={updates: 60}"), 6).Summary.ParametersSHA256
-	for _, names := range [][]string{{metrics.IterationsName}, {"summary.txt"}, {"histograms.csv"}, {metrics.SummaryName}, {metrics.IterationsName, "summary.txt", "histograms.csv", metrics.SummaryName}} {
+	for _, names := range [][]string{{metrics.IterationsName}, {"summary.txt"}, {"histograms.csv"},
+		{metrics.SummaryName}, {metrics.IterationsName, "summary.txt", "histograms.csv", metrics.SummaryName}} {
 		t.Run(strings.Join(names, " "), func(t *testing.T) {
 			dir, once, looks, signals := filepath.Join(t.TempDir(), "out"), &sync.Once{}, new(atomic.Int32), make(chan string, 1)
 			var warn lines
@@ -60,7 +61,8 @@ func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 			if s := mustAgree(t, CodeAgain, res, errs).Summary; s.Finished != "stopped by SIGTERM" {
 				t.Errorf("finished %q", s.Finished)
 			}
-			if says := names[len(names)-1]; !strings.Contains(warn.String(), "some files were not written: ") || !strings.Contains(warn.String(), says) {
+			if says := names[len(names)-1]; !strings.Contains(warn.String(), "some files were not written: ") ||
+				!strings.Contains(warn.String(), says) {
 				t.Errorf("%q does not say that %s is missing", warn.String(), says)
 			}
 			for _, name := range []string{"summary.txt", "histograms.csv", metrics.SummaryName} {
@@ -122,7 +124,8 @@ func TestAnOutputWithoutRoomChangesNoCode(t *testing.T) {
 				o.Lead.Out = fullOutput{}
 			}
 		})
-		if s := mustAgree(t, code, res, errs).Summary; finishedIn(t, dir) != s.Finished || (s.Finished == metrics.FinishedOK) != (code == CodeOK) {
+		if s := mustAgree(t, code, res, errs).Summary; finishedIn(t, dir) != s.Finished ||
+			(s.Finished == metrics.FinishedOK) != (code == CodeOK) {
 			t.Errorf("code %d: finished %q, in the file %q", code, s.Finished, finishedIn(t, dir))
 		}
 		if n := strings.Count(warn.String(), "left out, and training goes on: no space left on device"); n != 1 {
@@ -176,7 +179,9 @@ func TestIterationsOfAKilledPartAreMissing(t *testing.T) {
 	if want := "iterations.csv lacks the times of 48 iterations before iteration 20"; strings.Count(warn.String(), want) != 1 {
 		t.Errorf("said %q, want %q once", warn.String(), want)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "summary.txt")); err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "), "iterations.csv lacks the times of 48 iterations before it, over all workers") {
+	if text, err := os.ReadFile(filepath.Join(dir, "summary.txt")); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(string(text)), " "),
+			"iterations.csv lacks the times of 48 iterations before it, over all workers") {
 		t.Errorf("%v, summary.txt does not say it:\n%s", err, text)
 	}
 }

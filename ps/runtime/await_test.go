@@ -44,16 +44,19 @@ func TestARunFollowsAStraggler(t *testing.T) {
 	isAsAsked := len(s.Changes) == 4
 	for i, c := range s.Changes {
 		scheme, match := []string{"asp", "bsp"}[i/2%2], []string{"*.bias", "*"}[i%2]
-		if c.Scheme != scheme || c.Match != match || c.Iteration != s.Changes[i/2*2].Iteration || c.Why == "" || i > 1 && c.Iteration <= s.Changes[i/2*2-1].Iteration {
+		if c.Scheme != scheme || c.Match != match || c.Iteration != s.Changes[i/2*2].Iteration || c.Why == "" || i > 1 &&
+			c.Iteration <= s.Changes[i/2*2-1].Iteration {
 			t.Errorf("change %d is %+v", i, c)
 		}
 	}
-	if shows, gone := s.Changes[0], s.Changes[2]; shows.Iteration > 40 || isAsAsked && (shows.Iteration < 24 || !strings.HasPrefix(shows.Why, "worker 3 takes ")) {
+	if shows, gone := s.Changes[0], s.Changes[2]; shows.Iteration > 40 || isAsAsked &&
+		(shows.Iteration < 24 || !strings.HasPrefix(shows.Why, "worker 3 takes ")) {
 		t.Errorf("shows %+v, gone %+v", shows, gone)
 	}
 	for _, sh := range s.PerShard {
 		if sh.Skipped == 0 || sh.Skipped != s.PerShard[0].Skipped || sh.Dropped > 0 {
-			t.Errorf("shard %d: %d iterations skipped and %d pushes dropped, at shard 0 %d skipped", sh.Shard, sh.Skipped, sh.Dropped, s.PerShard[0].Skipped)
+			t.Errorf("shard %d: %d iterations skipped and %d pushes dropped, at shard 0 %d skipped", sh.Shard, sh.Skipped,
+				sh.Dropped, s.PerShard[0].Skipped)
 		}
 	}
 	log, err := os.ReadFile(filepath.Join(dir, metrics.LogName(0)))
@@ -75,7 +78,8 @@ func TestTeamsFollowAStraggler(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	if s := res[0].Summary; len(s.Changes) < 4 || len(s.Changes) == 4 && !strings.HasPrefix(s.Changes[0].Why, "worker 1 takes ") || s.Changes[2].Scheme != "bsp" {
+	if s := res[0].Summary; len(s.Changes) < 4 || len(s.Changes) == 4 &&
+		!strings.HasPrefix(s.Changes[0].Why, "worker 1 takes ") || s.Changes[2].Scheme != "bsp" {
 		t.Errorf("%d workers, changes %+v", s.Workers, s.Changes)
 	}
 }
@@ -115,9 +119,10 @@ func TestARunResumesUnderTheSchemeOfItsCheckpoint(t *testing.T) {
 				}
 			}
 		}
-		res, errs := runPart(t, load(t, append(staying("4000"), fmt.Sprintf("cluster.servers=%d", servers))...), 4+servers, dir, dir, func(o *Options) {
-			o.AllowChanged = []string{"train.stop.samples", "cluster.servers"}
-		})
+		res, errs := runPart(t, load(t, append(staying("4000"), fmt.Sprintf("cluster.servers=%d", servers))...), 4+servers,
+			dir, dir, func(o *Options) {
+				o.AllowChanged = []string{"train.stop.samples", "cluster.servers"}
+			})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}

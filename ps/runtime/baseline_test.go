@@ -47,10 +47,12 @@ func TestPSLiteEndsWithTheBitsOfBSP(t *testing.T) {
 				ranks = 4
 			}
 			got := mustTrain(t, c, ranks).Summary
-			if got.ParametersSHA256 != want.Summary.ParametersSHA256 || got.Baseline != "pslite" || got.BaselineKeys != keys || got.Finished != "ok" {
+			if got.ParametersSHA256 != want.Summary.ParametersSHA256 || got.Baseline != "pslite" || got.BaselineKeys != keys ||
+				got.Finished != "ok" {
 				t.Errorf("%s ended %q with %s, bsp with %s", got.Baseline, got.Finished, got.ParametersSHA256, want.Summary.ParametersSHA256)
 			}
-			if got.Samples != want.Summary.Samples || got.Iterations != 30 || *got.TestAccuracy != *want.Summary.TestAccuracy || len(got.Evaluations) != len(want.Summary.Evaluations) {
+			if got.Samples != want.Summary.Samples || got.Iterations != 30 ||
+				*got.TestAccuracy != *want.Summary.TestAccuracy || len(got.Evaluations) != len(want.Summary.Evaluations) {
 				t.Errorf("summary %+v", got)
 			}
 			for _, sh := range got.PerShard {
@@ -96,7 +98,8 @@ func TestAllreduceTrainsAsBSP(t *testing.T) {
 				t.Errorf("summary %+v", a)
 			}
 			if a.Iterations != b.Iterations || a.Samples != b.Samples || len(a.Evaluations) != len(b.Evaluations) || a.BytesSent != a.BytesReceived {
-				t.Errorf("%d iterations, %d samples, %d evaluations, %d bytes out, %d in; bsp has %d, %d, %d", a.Iterations, a.Samples, len(a.Evaluations), a.BytesSent, a.BytesReceived,
+				t.Errorf("%d iterations, %d samples, %d evaluations, %d bytes out, %d in; bsp has %d, %d, %d", a.Iterations,
+					a.Samples, len(a.Evaluations), a.BytesSent, a.BytesReceived,
 					b.Iterations, b.Samples, len(b.Evaluations))
 			}
 			if x := math.Abs(float64(*a.TrainLoss - *b.TrainLoss)); x > 1e-4 {
@@ -130,7 +133,8 @@ func TestAllreduceOfOneRankIsBSPToTheBit(t *testing.T) {
 
 func TestAllreduceStopsEverybodyAtOnce(t *testing.T) {
 	t.Run("target", func(t *testing.T) {
-		s := mustTrain(t, load(t, "baseline=allreduce", "evaluate={where: online, every_samples: 64}", "train.stop={epochs: 2000, target: 0.75}"), 3).Summary
+		s := mustTrain(t, load(t, "baseline=allreduce", "evaluate={where: online, every_samples: 64}",
+			"train.stop={epochs: 2000, target: 0.75}"), 3).Summary
 		if s.Finished != "ok" || s.TargetReachedS == nil || s.Samples >= 2000*480 || s.Samples%24 != 0 {
 			t.Errorf("summary %+v", s)
 		}
@@ -149,11 +153,12 @@ func TestAllreduceStopsEverybodyAtOnce(t *testing.T) {
 	t.Run("signal", func(t *testing.T) {
 		stop := make(chan string, 1)
 		stop <- "SIGTERM"
-		res, errs := world(t, load(t, "baseline=allreduce", "train.stop={epochs: 1000000}", "evaluate={every_epochs: 1000}"), 3, func(o *Options) {
-			if o.Transport.Rank() == 2 {
-				o.Interrupt = stop
-			}
-		})
+		res, errs := world(t,
+			load(t, "baseline=allreduce", "train.stop={epochs: 1000000}", "evaluate={every_epochs: 1000}"), 3, func(o *Options) {
+				if o.Transport.Rank() == 2 {
+					o.Interrupt = stop
+				}
+			})
 		for i := range res {
 			if errs[i] != nil || res[i].Code != CodeFailed {
 				t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
@@ -201,7 +206,8 @@ func TestAllreduceThatLeavesOtherBitsIsFound(t *testing.T) {
 			t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
 		}
 	}
-	if want := "after the all-reduce the parameters on rank 1, host here differ from those on rank 0, host here"; !strings.Contains(res[0].Summary.Finished, want) {
+	if want := "after the all-reduce the parameters on rank 1, host here differ from those on rank 0, host here"; !strings.Contains(
+		res[0].Summary.Finished, want) {
 		t.Errorf("finished %q", res[0].Summary.Finished)
 	}
 }
@@ -227,7 +233,8 @@ func TestBaselinesLeaveARunFolder(t *testing.T) {
 	for _, baseline := range []string{"allreduce", "pslite"} {
 		t.Run(baseline, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			_, errs := world(t, load(t, "baseline="+baseline, "metrics.interval=100ms", `faults=[{worker: 0, slow: {sleep: 10ms}}]`), 4, func(o *Options) {
+			_, errs := world(t, load(t, "baseline="+baseline, "metrics.interval=100ms",
+				`faults=[{worker: 0, slow: {sleep: 10ms}}]`), 4, func(o *Options) {
 				o.Lead.Folder, o.Lead.Start = &metrics.FolderSpec{Out: dir}, time.Now()
 			})
 			for i, err := range errs {
@@ -244,7 +251,8 @@ func TestBaselinesLeaveARunFolder(t *testing.T) {
 			if err == nil {
 				err = json.Unmarshal(text, &s)
 			}
-			if err != nil || s.Baseline != baseline || s.Iterations != 30 || s.PerRole["worker"]["compute"].Min <= 0 || s.PerRole["worker"]["blocked"].Max <= 0 {
+			if err != nil || s.Baseline != baseline || s.Iterations != 30 || s.PerRole["worker"]["compute"].Min <= 0 ||
+				s.PerRole["worker"]["blocked"].Max <= 0 {
 				t.Errorf("summary.json: %v\n%s", err, text)
 			}
 			rows, err := os.ReadFile(filepath.Join(dir, "iterations.csv"))
@@ -259,7 +267,8 @@ func TestBaselinesLeaveARunFolder(t *testing.T) {
 	}
 }
 
-// Every algorithm of the all-reduce trains as bsp does, within float tolerance; auto tries them over several hosts, and takes one for all ranks.
+// Every algorithm of the all-reduce trains as bsp does, within float tolerance; auto tries them over several hosts,
+// and takes one for all ranks.
 func TestAlgorithmsOfAllreduceTrainAlike(t *testing.T) {
 	set := []string{"train.stop={epochs: 1}", "evaluate.every_epochs=0"}
 	want := mustTrain(t, load(t, append(set, "baseline=allreduce")...), 4).Summary
@@ -269,7 +278,8 @@ func TestAlgorithmsOfAllreduceTrainAlike(t *testing.T) {
 	for _, algorithm := range []string{"ring", "halving"} {
 		got := mustTrain(t, load(t, append(set, "baseline={name: allreduce, algorithm: "+algorithm+"}")...), 4).Summary
 		if got.BaselineAlgorithm != algorithm || got.Samples != want.Samples || math.Abs(float64(*got.TrainLoss-*want.TrainLoss)) > 1e-4 {
-			t.Errorf("%s: by %q, %d samples with loss %v; the transport's own sums: %d with %v", algorithm, got.BaselineAlgorithm, got.Samples, *got.TrainLoss, want.Samples, *want.TrainLoss)
+			t.Errorf("%s: by %q, %d samples with loss %v; the transport's own sums: %d with %v", algorithm,
+				got.BaselineAlgorithm, got.Samples, *got.TrainLoss, want.Samples, *want.TrainLoss)
 		}
 	}
 	res, errs := world(t, load(t, append(set, "baseline=allreduce")...), 4, func(o *Options) {
@@ -279,7 +289,8 @@ func TestAlgorithmsOfAllreduceTrainAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A rank that took another algorithm than the others would wait for ever, or have other bits, which fails the run.
-	if s := res[0].Summary; !slices.Contains([]string{"mpi", "ring", "halving"}, s.BaselineAlgorithm) || s.Finished != "ok" || s.Samples != want.Samples {
+	if s := res[0].Summary; !slices.Contains([]string{"mpi", "ring", "halving"}, s.BaselineAlgorithm) ||
+		s.Finished != "ok" || s.Samples != want.Samples {
 		t.Errorf("auto over two hosts: by %q, ended %q after %d samples", s.BaselineAlgorithm, s.Finished, s.Samples)
 	}
 }

@@ -2,8 +2,8 @@ package runtime
 
 import "testing"
 
-// The next batch travels to a device while it still computes, in all iterations but each worker's first, if nothing can change the worker's rows. Else it
-// travels when the iteration begins.
+// The next batch travels to a device while it still computes, in all iterations but each worker's first, if nothing
+// can change the worker's rows. Else it travels when the iteration begins.
 func TestTheNextBatchTravelsWhileTheDeviceComputes(t *testing.T) {
 	for name, c := range map[string]struct {
 		set   []string

@@ -21,7 +21,9 @@ func TestTheBestCheckpointIsKept(t *testing.T) {
 			}
 			t.Run(by+" "+sync, func(t *testing.T) {
 				to := func(stop string) []string {
-					return []string{"sync=[" + sync + "]", "train.stop=" + stop, "train.optimizer={name: sgd, lr: 3}", "evaluate={every_epochs: 1, where: online}", "checkpoint={every_updates: 10, keep: 1000, best: " + by + "}", "data.partition=overlap_reshuffle"}
+					return []string{"sync=[" + sync + "]", "train.stop=" + stop, "train.optimizer={name: sgd, lr: 3}",
+						"evaluate={every_epochs: 1, where: online}", "checkpoint={every_updates: 10, keep: 1000, best: " + by + "}",
+						"data.partition=overlap_reshuffle"}
 				}
 				root, dirs := "", []string(nil)
 				for epochs := 30; len(dirs) < 2; epochs *= 4 { // on a busy disk a run may end before its second checkpoint
@@ -52,7 +54,8 @@ func TestTheBestCheckpointIsKept(t *testing.T) {
 					if filepath.Base(d) == best.Checkpoint {
 						named = true
 						if ahead != 0 {
-							t.Errorf("the best, %s, has %s %v; it was found to have %v, which is %g more", best.Checkpoint, by, value, best.Value, best.Value-value)
+							t.Errorf("the best, %s, has %s %v; it was found to have %v, which is %g more", best.Checkpoint, by, value,
+								best.Value, best.Value-value)
 						}
 					} else if ahead > 0 {
 						t.Errorf("%s has %s %v, and the best, %s, %v, which is %g more", d, by, value, best.Checkpoint, best.Value, best.Value-value)
@@ -76,7 +79,8 @@ func TestTheBestCheckpointIsKept(t *testing.T) {
 // With keep: 1 the newest checkpoint is left, and the best one if that is another.
 func TestNewestAndBestAreLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	mustRunPart(t, load(t, "train.stop={epochs: 30}", "train.optimizer={name: sgd, lr: 3}", "evaluate={every_epochs: 0, where: online}", "checkpoint={every_updates: 5, keep: 1, best: loss}"), 6, dir, "")
+	mustRunPart(t, load(t, "train.stop={epochs: 30}", "train.optimizer={name: sgd, lr: 3}",
+		"evaluate={every_epochs: 0, where: online}", "checkpoint={every_updates: 5, keep: 1, best: loss}"), 6, dir, "")
 	root := filepath.Join(dir, checkpoint.Folder)
 	dirs, err := checkpoint.List(root)
 	if err != nil || len(dirs) == 0 || len(dirs) > 2 {

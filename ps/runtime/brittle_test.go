@@ -82,11 +82,13 @@ func TestADeviceThatFailsEndsTheRun(t *testing.T) {
 		"all-reduce":       {"aaa", 1, false, []string{"baseline=allreduce"}},
 		"moving work":      {"aaaa", 2, false, []string{"work={policy: flexrr}", "sync=[{match: '*', scheme: ssp, staleness: 1}]"}},
 		"own steps":        {"aaaa", 2, false, []string{"local={policy: averaging, steps: 3}", "train.optimizer={name: sgd, lr: 0.1}"}},
-		"own steps on a card": {"aaaa", 2, true, []string{"local={policy: hpsgd, steps: 3}", "model={name: mlp, layers: [12, 8]}", "train.optimizer={name: sgd, lr: 0.1}",
-			"checkpoint={every_updates: 5}"}},
+		"own steps on a card": {"aaaa", 2, true,
+			[]string{"local={policy: hpsgd, steps: 3}", "model={name: mlp, layers: [12, 8]}", "train.optimizer={name: sgd, lr: 0.1}",
+				"checkpoint={every_updates: 5}"}},
 		"a leader with members": {"saabb", 3, false, []string{"cluster={servers: 1, hierarchy: node}"}},
-		"a member's own steps": {"saabb", 2, false, []string{"cluster={servers: 1, hierarchy: node}", "local={policy: averaging, steps: 4, host_steps: 2}",
-			"train.optimizer={name: sgd, lr: 0.1}"}},
+		"a member's own steps": {"saabb", 2, false,
+			[]string{"cluster={servers: 1, hierarchy: node}", "local={policy: averaging, steps: 4, host_steps: 2}",
+				"train.optimizer={name: sgd, lr: 0.1}"}},
 		"evaluation after":  {"aaaa", 3, false, []string{"evaluate={every_samples: 64, where: after}"}},
 		"evaluation beside": {"aaaa", 0, false, []string{"evaluate={every_samples: 64, where: online}"}},
 	} {
@@ -131,7 +133,8 @@ func TestADeviceThatFailsEndsTheRun(t *testing.T) {
 				if err := errs[c.rank]; !errors.Is(err, errBroken) || !says.MatchString(err.Error()) {
 					t.Errorf("call %d of %d fails: rank %d says %v", at.failsAt.Load(), calls, c.rank, err)
 				}
-				if text := said.String(); !strings.Contains(text, errBroken.Error()) || strings.Contains(text, "panic") || strings.Contains(text, "goroutine") {
+				if text := said.String(); !strings.Contains(text, errBroken.Error()) || strings.Contains(text, "panic") ||
+					strings.Contains(text, "goroutine") {
 					t.Errorf("call %d of %d fails: logged\n%s", at.failsAt.Load(), calls, text)
 				}
 			}

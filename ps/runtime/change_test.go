@@ -61,11 +61,13 @@ func TestRulesThatChangeBesideEachOther(t *testing.T) {
 }
 
 func TestChangesThatTheRunWouldTurnRoundAreRefused(t *testing.T) {
-	c := load(t, "sync=[{match: '*', schemes: [{scheme: bsp, until: 15}, {scheme: asp, until: {epochs: 1}}, {scheme: bsp}]}]") // an epoch is 15 iterations
+	// an epoch is 15 iterations
+	c := load(t, "sync=[{match: '*', schemes: [{scheme: bsp, until: 15}, {scheme: asp, until: {epochs: 1}}, {scheme: bsp}]}]")
 	res, errs := world(t, c, 6, nil)
 	for i, err := range errs {
 		var agreed *ExitError
-		if !errors.As(err, &agreed) || res[i].Code != CodeUsage || !strings.Contains(err.Error(), "which is iteration 15 here and not after iteration 15") {
+		if !errors.As(err, &agreed) || res[i].Code != CodeUsage ||
+			!strings.Contains(err.Error(), "which is iteration 15 here and not after iteration 15") {
 			t.Fatalf("rank %d: code %d, %v", i, res[i].Code, err)
 		}
 	}

@@ -27,7 +27,8 @@ func TestDelayedAndReorderedMessagesChangeNothingThatIsPromised(t *testing.T) {
 			if got := shake("shards.max_bytes=64B").Summary.ParametersSHA256; got != want {
 				t.Errorf("sha256 %s, want %s", got, want)
 			}
-			s := shake("sync=[{match: '*.bias', scheme: asp}, {match: '*', scheme: ssp, staleness: 1, fold: rank}]", "train.stop={samples: 2000}").Summary
+			s := shake("sync=[{match: '*.bias', scheme: asp}, {match: '*', scheme: ssp, staleness: 1, fold: rank}]",
+				"train.stop={samples: 2000}").Summary
 			for _, sh := range s.PerShard {
 				if sh.Pushes != sumIterations(s) || sh.Duplicates != 0 || sh.Skipped != 0 {
 					t.Errorf("shard %+v after %d iterations", sh, sumIterations(s))

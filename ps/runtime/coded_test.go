@@ -13,7 +13,8 @@ import (
 // Decoded, an iteration has the gradient of bsp, whoever was slow, and counts its samples.
 func TestCodedGradientsAreThoseOfBSP(t *testing.T) {
 	for _, placement := range []string{"spread", "colocate"} {
-		set := []string{"cluster={servers: 2, placement: " + placement + "}", "model={name: mlp, layers: [6]}", "shards.slice=layer", "train.stop={updates: 12}", withoutMemory}
+		set := []string{"cluster={servers: 2, placement: " + placement + "}", "model={name: mlp, layers: [6]}",
+			"shards.slice=layer", "train.stop={updates: 12}", withoutMemory}
 		ranks := map[string]int{"spread": 6, "colocate": 4}[placement]
 		plain := mustTrain(t, load(t, set...), ranks)
 		for _, c := range []struct {
@@ -49,22 +50,25 @@ func TestCodedGradientsAreThoseOfBSP(t *testing.T) {
 
 // A budget of samples lasts as many iterations as under bsp.
 func TestCodedBudgets(t *testing.T) {
-	got := mustTrain(t, load(t, "cluster={servers: 1}", "work={policy: coded, code: {stragglers: 1}}", "sync=[{match: '*', scheme: coded}]", "train.stop={samples: 640}", withoutMemory, "faults=[{worker: 1, slow: {sleep: 2ms}}]"), 5)
+	got := mustTrain(t, load(t, "cluster={servers: 1}", "work={policy: coded, code: {stragglers: 1}}",
+		"sync=[{match: '*', scheme: coded}]", "train.stop={samples: 640}", withoutMemory, "faults=[{worker: 1, slow: {sleep: 2ms}}]"), 5)
 	if got.Summary.Samples != 640 {
 		t.Errorf("%d samples, want the 640 of 20 iterations of 4 batches of 8", got.Summary.Samples)
 	}
 }
 
-// With a fractional code of pairs a run has the bits of the same run in virtual time, whoever of each pair was first: a sum of two is the same in both
-// orders. The train loss is that of other partitions.
+// With a fractional code of pairs a run has the bits of the same run in virtual time, whoever of each pair was first:
+// a sum of two is the same in both orders. The train loss is that of other partitions.
 func TestCodedGradientsHaveTheBitsOfASimulatedRun(t *testing.T) {
 	for _, alpha := range []float64{0, 3} {
-		c := load(t, withoutMemory, "evaluate.every_epochs=0", fmt.Sprintf("work={policy: coded, micro: 3, code: {stragglers: 1, alpha: %g}}", alpha), "sync=[{match: '*', scheme: coded}]",
+		c := load(t, withoutMemory, "evaluate.every_epochs=0",
+			fmt.Sprintf("work={policy: coded, micro: 3, code: {stragglers: 1, alpha: %g}}", alpha), "sync=[{match: '*', scheme: coded}]",
 			`faults=[{worker: "*", slow: {kind: exponential, sleep: 1ms}}]`)
 		c.Simulate.Workers = 4
 		want, got := mustTrain(t, c, c.Simulate.Workers+c.Cluster.Servers).Summary, simulated(t, c, station.Axes{})
 		if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
-			t.Errorf("alpha %g: simulated %.12s after %d samples, the run %.12s, %d", alpha, got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+			t.Errorf("alpha %g: simulated %.12s after %d samples, the run %.12s, %d", alpha, got.ParametersSHA256, got.Samples,
+				want.ParametersSHA256, want.Samples)
 		}
 	}
 }
@@ -76,7 +80,8 @@ func TestACodedRunResumes(t *testing.T) {
 }
 
 func codedRunResumes(t *testing.T, code string) {
-	set := []string{"work={policy: coded, micro: 3, code: {" + code + "}}", "sync=[{match: '*', scheme: coded}]", `faults=[{worker: "*", slow: {kind: exponential, sleep: 1ms}}]`,
+	set := []string{"work={policy: coded, micro: 3, code: {" + code + "}}", "sync=[{match: '*', scheme: coded}]",
+		`faults=[{worker: "*", slow: {kind: exponential, sleep: 1ms}}]`,
 		"train.stop={updates: 16}", "checkpoint={every_updates: 1, keep: 1000}"}
 	dir := filepath.Join(t.TempDir(), "out")
 	want := mustRunPart(t, load(t, set...), 6, dir, "").Summary
@@ -85,8 +90,10 @@ func codedRunResumes(t *testing.T, code string) {
 		t.Fatalf("%d checkpoints: %v", len(dirs), err)
 	}
 	for _, at := range []string{dirs[0], dirs[len(dirs)/2], dirs[len(dirs)-2]} {
-		if got := mustRunPart(t, load(t, set...), 6, dir, at).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples || got.Updates != 16 || got.Iterations != 16 {
-			t.Errorf("resumed from %s: %d versions, %d samples, %.12s; want 16, %d, %.12s", filepath.Base(at), got.Updates, got.Samples, got.ParametersSHA256, want.Samples, want.ParametersSHA256)
+		if got := mustRunPart(t, load(t, set...), 6, dir, at).Summary; got.ParametersSHA256 != want.ParametersSHA256 ||
+			got.Samples != want.Samples || got.Updates != 16 || got.Iterations != 16 {
+			t.Errorf("resumed from %s: %d versions, %d samples, %.12s; want 16, %d, %.12s", filepath.Base(at), got.Updates,
+				got.Samples, got.ParametersSHA256, want.Samples, want.ParametersSHA256)
 		}
 	}
 }

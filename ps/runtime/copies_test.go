@@ -21,9 +21,12 @@ func TestALoneWorkersCopyIsTheServersToTheBit(t *testing.T) {
 		{4, []string{"cluster.servers=3", "model={name: mlp, layers: [16]}", "shards.max_bytes=128B"}},
 		{1, []string{"cluster.servers=1", "cluster.placement=colocate", "model={name: mlp, layers: [16]}"}},
 	} {
-		for _, rule := range []string{"ssp, push: delta, cache: true, staleness: 3", "ssp, push: delta, cache: true, weight: 0.3, staleness: 2", "essp, staleness: 2", "essp, staleness: 0, weight: 0.3", "essp, staleness: 40"} {
+		for _, rule := range []string{"ssp, push: delta, cache: true, staleness: 3",
+			"ssp, push: delta, cache: true, weight: 0.3, staleness: 2", "essp, staleness: 2",
+			"essp, staleness: 0, weight: 0.3", "essp, staleness: 40"} {
 			t.Run(fmt.Sprintf("%d ranks, %s", world.ranks, rule), func(t *testing.T) {
-				got := mustTrain(t, load(t, append(world.set, "train.stop={updates: 60}", "sync=[{match: '*', scheme: "+rule+"}]")...), world.ranks).Summary
+				got := mustTrain(t, load(t,
+					append(world.set, "train.stop={updates: 60}", "sync=[{match: '*', scheme: "+rule+"}]")...), world.ranks).Summary
 				n := got.PerWorker[0].Iterations
 				weight := ""
 				if strings.Contains(rule, "weight") {
@@ -32,7 +35,8 @@ func TestALoneWorkersCopyIsTheServersToTheBit(t *testing.T) {
 				asp := fmt.Sprintf("sync=[{match: '*', scheme: asp, push: delta%s}]", weight)
 				want := mustTrain(t, load(t, append(world.set, fmt.Sprintf("train.stop={updates: %d}", n), asp)...), world.ranks).Summary
 				if got.ParametersSHA256 != want.ParametersSHA256 || want.PerWorker[0].Iterations != n {
-					t.Errorf("%d iterations give %.12s, asp gives %.12s in %d", n, got.ParametersSHA256, want.ParametersSHA256, want.PerWorker[0].Iterations)
+					t.Errorf("%d iterations give %.12s, asp gives %.12s in %d", n, got.ParametersSHA256, want.ParametersSHA256,
+						want.PerWorker[0].Iterations)
 				}
 				for _, sh := range got.PerShard {
 					cached, published := strings.Contains(rule, "cache"), strings.HasPrefix(rule, "essp")
@@ -61,7 +65,8 @@ func TestALoneWorkersCopyIsTheServersToTheBit(t *testing.T) {
 func TestCopiesAreCountedAsMemory(t *testing.T) {
 	bytes := func(sync string) (n, arena int64) {
 		c := load(t, "train.optimizer={name: sgd, lr: 0.1}", "sync="+sync)
-		p, err := shard.Cut([]shard.Param{{Name: "a", N: 100}, {Name: "b", N: 50}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 2, Rules: []string{"a", "*"}})
+		p, err := shard.Cut([]shard.Param{{Name: "a", N: 100}, {Name: "b", N: 50}},
+			shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 2, Rules: []string{"a", "*"}})
 		if err != nil {
 			t.Fatal(err)
 		}

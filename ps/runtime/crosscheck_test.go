@@ -108,7 +108,8 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 	in := func(file, pattern, by, says string) crafted { return crafted{file, replaceField(t, pattern, by), says} }
 	lead, server, worker, manifest := "server-0000.bin", "server-0001.bin", "worker-0002.bin", "manifest.json"
 	var cases []crafted
-	for key, by := range map[string]string{"version": "-1", "samples": tiny, "rated": "-1", "accepted": "-5", "closed": "12345", "until": "-2"} {
+	for key, by := range map[string]string{"version": "-1", "samples": tiny, "rated": "-1", "accepted": "-5",
+		"closed": "12345", "until": "-2"} {
 		cases = append(cases, in(server, `"node":{[^}]*"`+key+`":(-?\d+)`, by, "server-0001.bin: shards[0].node."+key+" is "+by))
 	}
 	cases = append(cases,
@@ -200,7 +201,8 @@ func TestACheckpointHasRegularFiles(t *testing.T) {
 			}
 			var warn lines
 			res, errs := runPart(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-			if s := mustAgree(t, CodeOK, res, errs).Summary; s.Resumed.Iteration != 5 || !strings.Contains(warn.String(), "is "+what+", must be a regular file") {
+			if s := mustAgree(t, CodeOK, res, errs).Summary; s.Resumed.Iteration != 5 ||
+				!strings.Contains(warn.String(), "is "+what+", must be a regular file") {
 				t.Errorf("%s that is %s: resumed at %+v; %s", name, what, s.Resumed, warn.String())
 			}
 		}
@@ -223,7 +225,8 @@ func TestOverlappingShardsOfACheckpointAreRefused(t *testing.T) {
 		n := lengths.Lengths[len(lengths.Lengths)-1]
 		return text[:last[2]] + fmt.Sprintf(`0,"hi":%d`, n) + text[last[5]:], vectors
 	})
-	_, errs := runPart(t, load(t, append(set, "cluster.servers=1", "train.stop={updates: 12}")...), 5, dir, dir, func(o *Options) { o.AllowChanged = []string{"cluster.servers"} })
+	_, errs := runPart(t, load(t, append(set, "cluster.servers=1", "train.stop={updates: 12}")...), 5, dir, dir,
+		func(o *Options) { o.AllowChanged = []string{"cluster.servers"} })
 	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "both have the elements") {
 		t.Errorf("%v", err)
 	}
@@ -304,12 +307,14 @@ func TestInvalidSchemeStateIsNamed(t *testing.T) {
 		})
 		const says = "server-0000.bin: shards[0].node.memory: "
 		_, errs := runPart(t, to(120), 6, dir, newest, nil)
-		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "the checkpoint is not complete") {
+		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), "the checkpoint is not complete") {
 			t.Errorf("%s, of that checkpoint: %v", name, err)
 		}
 		var warn lines
 		res, errs := runPart(t, to(120), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-		if s := mustAgree(t, CodeOK, res, errs).Summary; filepath.Base(s.Resumed.Checkpoint) != "000000000001" || !strings.Contains(warn.String(), says) {
+		if s := mustAgree(t, CodeOK, res, errs).Summary; filepath.Base(s.Resumed.Checkpoint) != "000000000001" ||
+			!strings.Contains(warn.String(), says) {
 			t.Errorf("%s: resumed at %+v; %s", name, s.Resumed, warn.String())
 		}
 	}
@@ -323,13 +328,16 @@ func TestAConfigurationErrorIsNoDamage(t *testing.T) {
 		allowed  []string
 		says     string
 	}{
-		{[]string{"payload={push: topk, ratio: 0.1}"}, nil, []string{"payload.push", "payload.ratio", "payload.thresholds"}, "saved 1 vectors and needs 0 now; resume with the local section, the payload and the push of the checkpoint"},
-		{[]string{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"}, []string{"sync=[{match: '*', scheme: asp}]"}, []string{"sync[0].scheme", "sync[0].s_l", "sync[0].s_u", "sync[0].mode", "sync[0].release"}, "resume with the scheme"},
+		{[]string{"payload={push: topk, ratio: 0.1}"}, nil, []string{"payload.push", "payload.ratio", "payload.thresholds"},
+			"saved 1 vectors and needs 0 now; resume with the local section, the payload and the push of the checkpoint"},
+		{[]string{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"}, []string{"sync=[{match: '*', scheme: asp}]"},
+			[]string{"sync[0].scheme", "sync[0].s_l", "sync[0].s_u", "sync[0].mode", "sync[0].release"}, "resume with the scheme"},
 	} {
 		dir := filepath.Join(t.TempDir(), "out")
 		mustRunPart(t, load(t, append(c.was, "train.stop={updates: 20}")...), 6, dir, "")
 		_, errs := runPart(t, load(t, append(c.now, "train.stop={updates: 40}")...), 6, dir, dir, func(o *Options) { o.AllowChanged = c.allowed })
-		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "whole") || strings.Contains(err.Error(), "bug") {
+		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "whole") || strings.Contains(err.Error(), "bug") {
 			t.Errorf("%v: %v, want %q", c.allowed, err, c.says)
 		}
 	}

@@ -20,7 +20,8 @@ func TestEveryDamageLeadsToTheCheckpointBefore(t *testing.T) {
 		damage     func(path string, data []byte) error
 		says       string
 	}{
-		{"cut off", "worker-0002.bin", func(path string, data []byte) error { return os.Truncate(path, int64(len(data))/2) }, "were written: it was cut off"},
+		{"cut off", "worker-0002.bin",
+			func(path string, data []byte) error { return os.Truncate(path, int64(len(data))/2) }, "were written: it was cut off"},
 		{"empty", "server-0000.bin", func(path string, _ []byte) error { return os.Truncate(path, 0) }, "it has 0 bytes"},
 		{"one bit", "server-0001.bin", func(path string, data []byte) error {
 			data[len(data)-1] ^= 1
@@ -32,8 +33,10 @@ func TestEveryDamageLeadsToTheCheckpointBefore(t *testing.T) {
 			return errors.Join(err, os.WriteFile(path, other, 0o666))
 		}, "its bytes are not those that were written"},
 		{"no manifest", "manifest.json", func(path string, _ []byte) error { return os.Remove(path) }, "there is no manifest.json"},
-		{"half a manifest", "manifest.json", func(path string, data []byte) error { return os.Truncate(path, int64(len(data))/2) }, "it was cut off"},
-		{"a foreign manifest", "manifest.json", func(path string, _ []byte) error { return os.WriteFile(path, []byte("{}\n"), 0o666) }, "it is not a manifest of fluentps"},
+		{"half a manifest", "manifest.json",
+			func(path string, data []byte) error { return os.Truncate(path, int64(len(data))/2) }, "it was cut off"},
+		{"a foreign manifest", "manifest.json",
+			func(path string, _ []byte) error { return os.WriteFile(path, []byte("{}\n"), 0o666) }, "it is not a manifest of fluentps"},
 		{"a later format", "manifest.json", func(path string, _ []byte) error {
 			m, err := checkpoint.Open(filepath.Dir(path))
 			if err != nil {
@@ -58,7 +61,8 @@ func TestEveryDamageLeadsToTheCheckpointBefore(t *testing.T) {
 			if s := mustAgree(t, CodeOK, res, errs).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 5 {
 				t.Errorf("resumed at %+v to sha256 %s, want %s", s.Resumed, s.ParametersSHA256, want)
 			}
-			for _, text := range []string{"checkpoint " + newest, c.file, c.says, "going on from the one before checkpoint=" + filepath.Join(dir, checkpoint.Folder, "000000000001")} {
+			for _, text := range []string{"checkpoint " + newest, c.file, c.says, "going on from the one before checkpoint=" +
+				filepath.Join(dir, checkpoint.Folder, "000000000001")} {
 				if !strings.Contains(warn.String(), text) {
 					t.Errorf("no word of %q in %s", text, warn.String())
 				}

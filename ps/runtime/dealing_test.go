@@ -20,11 +20,13 @@ import (
 )
 
 // dealt are the settings of a run of 207 rows in 6 iterations an epoch, with a worker three times as slow as the others.
-var dealt = []string{"cluster.servers=1", "data={set: generated, rows: 207, features: 8, classes: 4}", "model={name: synthetic, layers: [64, 32], compute: {per_sample: 200us}}",
-	"train={batch_global: 40, optimizer: {name: sgd, lr: 0.1}, stop: {epochs: 4}}", "work.policy=dbs", "faults=[{worker: 3, slow: {factor: 3}}]", "evaluate.every_epochs=0"}
+var dealt = []string{"cluster.servers=1", "data={set: generated, rows: 207, features: 8, classes: 4}",
+	"model={name: synthetic, layers: [64, 32], compute: {per_sample: 200us}}",
+	"train={batch_global: 40, optimizer: {name: sgd, lr: 0.1}, stop: {epochs: 4}}", "work.policy=dbs",
+	"faults=[{worker: 3, slow: {factor: 3}}]", "evaluate.every_epochs=0"}
 
-// DBS deals by what the workers computed in the epoch before, as iterations.csv has it: in proportion to samples per second of computing, to within a sample. Each epoch has every
-// sample once.
+// DBS deals by what the workers computed in the epoch before, as iterations.csv has it: in proportion to samples per
+// second of computing, to within a sample. Each epoch has every sample once.
 func TestDBSDealsByTheTimesOfTheEpochBefore(t *testing.T) {
 	for name, set := range map[string][]string{
 		"spread":     {"cluster.placement=spread"},
@@ -102,8 +104,9 @@ func counting() (reads []atomic.Int32, change func(*Options)) {
 	}
 }
 
-// Each epoch computes every row once, whatever the times: also with rows left that are fewer than workers, in teams, and in two parts, of which the
-// second resumes within an epoch or at its end. Under a scheme in which workers are at different iterations they compute at most one iteration more.
+// Each epoch computes every row once, whatever the times: also with rows left that are fewer than workers, in teams,
+// and in two parts, of which the second resumes within an epoch or at its end. Under a scheme in which workers are at
+// different iterations they compute at most one iteration more.
 func TestEpochsThatAreDealtHaveEachRowOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		hosts string
@@ -116,10 +119,12 @@ func TestEpochsThatAreDealtHaveEachRowOnce(t *testing.T) {
 		"teams":                 {hosts: "aabbb", set: []string{"cluster.hierarchy=node"}},
 		"within an epoch":       {hosts: "aabbb", parts: []string{"{updates: 3}", "{updates: 14}"}},
 		"at the end":            {hosts: "aabbb", parts: []string{"{updates: 6}", "{updates: 12}"}},
-		"teams, in parts":       {hosts: "aabbb", set: []string{"cluster.hierarchy=node"}, parts: []string{"{updates: 6}", "{updates: 9}", "{updates: 11}"}},
-		"colocate, in parts":    {hosts: "abcd", set: []string{"cluster.placement=colocate"}, parts: []string{"{updates: 6}", "{updates: 10}"}},
-		"asp":                   {hosts: "aabbb", set: []string{"sync=[{match: '*', scheme: asp}]"}, more: true},
-		"ssp":                   {hosts: "aabbb", set: []string{"sync=[{match: '*', scheme: ssp, staleness: 2}]", "train.batch_global=103"}, more: true},
+		"teams, in parts": {hosts: "aabbb", set: []string{"cluster.hierarchy=node"},
+			parts: []string{"{updates: 6}", "{updates: 9}", "{updates: 11}"}},
+		"colocate, in parts": {hosts: "abcd", set: []string{"cluster.placement=colocate"}, parts: []string{"{updates: 6}", "{updates: 10}"}},
+		"asp":                {hosts: "aabbb", set: []string{"sync=[{match: '*', scheme: asp}]"}, more: true},
+		"ssp": {hosts: "aabbb",
+			set: []string{"sync=[{match: '*', scheme: ssp, staleness: 2}]", "train.batch_global=103"}, more: true},
 		"r2sp":                  {hosts: "aabbb", set: []string{"sync=[{match: '*', scheme: r2sp}]"}, more: true},
 		"pslite":                {hosts: "aabbb", set: []string{"baseline=pslite"}},
 		"allreduce":             {hosts: "abcd", set: []string{"baseline=allreduce"}},
@@ -158,8 +163,8 @@ func TestEpochsThatAreDealtHaveEachRowOnce(t *testing.T) {
 	}
 }
 
-// A run that replays the record of another has its batches, and under bsp its parameters to the bit: on other workers that are slow, and also if it is stopped and resumes, or
-// resumes from a checkpoint of the way.
+// A run that replays the record of another has its batches, and under bsp its parameters to the bit: on other workers
+// that are slow, and also if it is stopped and resumes, or resumes from a checkpoint of the way.
 func TestAReplayedRunIsBitEqual(t *testing.T) {
 	for name, c := range map[string]struct {
 		hosts string
@@ -174,7 +179,9 @@ func TestAReplayedRunIsBitEqual(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run := func(dir, resume string, set ...string) *metrics.Summary {
 				t.Helper()
-				cfg := load(t, slices.Concat(dealt, []string{"sync=[{match: '*', scheme: bsp}]", "model={name: mlp, layers: [16]}", "data={set: generated, rows: 207, test_rows: 40, features: 8, classes: 4}"}, c.set, set)...)
+				cfg := load(t, slices.Concat(dealt,
+					[]string{"sync=[{match: '*', scheme: bsp}]", "model={name: mlp, layers: [16]}",
+						"data={set: generated, rows: 207, test_rows: 40, features: 8, classes: 4}"}, c.set, set)...)
 				res, errs := runOver(t, hosted(c.hosts), cfg, func(o *Options) {
 					o.Resume, o.Host = resume, c.hosts[o.Transport.Rank():][:1]
 					if o.Transport.Rank() == 0 {
@@ -230,13 +237,17 @@ func TestAReplayedRunIsBitEqual(t *testing.T) {
 	}
 }
 
-// Pauses for checkpoints come while some workers wait for their batches and others compute: nobody waits for ever, and a run resumes from each with every push once.
+// Pauses for checkpoints come while some workers wait for their batches and others compute: nobody waits for ever,
+// and a run resumes from each with every push once.
 func TestPausesWhileBatchesAreDealt(t *testing.T) {
-	for _, sync := range []string{"{match: '*', scheme: asp}", "{match: '*', scheme: ssp, staleness: 3}", "{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3}"} {
+	for _, sync := range []string{"{match: '*', scheme: asp}", "{match: '*', scheme: ssp, staleness: 3}",
+		"{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3}"} {
 		for _, policy := range []string{"{policy: dbs}", "{policy: r2sp_batch, profile: 2, rounds: 1}"} {
 			t.Run(sync+policy, func(t *testing.T) {
 				to := func(stop string) *configs.Config {
-					return load(t, slices.Concat(dealt, []string{"sync=[" + sync + "]", "work=" + policy, "model={name: softmax}", "faults=[{worker: 3, slow: {sleep: 1ms}}]", "train.stop=" + stop, "checkpoint={every_updates: 9, keep: 1000}"})...)
+					return load(t, slices.Concat(dealt,
+						[]string{"sync=[" + sync + "]", "work=" + policy, "model={name: softmax}",
+							"faults=[{worker: 3, slow: {sleep: 1ms}}]", "train.stop=" + stop, "checkpoint={every_updates: 9, keep: 1000}"})...)
 				}
 				dir := filepath.Join(t.TempDir(), "out")
 				interrupted(t, to("{time: 1h}"), 5, dir, 5)
@@ -245,7 +256,8 @@ func TestPausesWhileBatchesAreDealt(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if s := mustRunPart(t, to(fmt.Sprintf("{samples: %d}", m.Samples+1000)), 5, dir, dir).Summary; s.Resumed == nil || s.Resumed.Samples != m.Samples || s.Samples < m.Samples+1000 {
+				if s := mustRunPart(t, to(fmt.Sprintf("{samples: %d}", m.Samples+1000)), 5, dir, dir).Summary; s.Resumed == nil ||
+					s.Resumed.Samples != m.Samples || s.Samples < m.Samples+1000 {
 					t.Errorf("%d samples, resumed %+v", s.Samples, s.Resumed)
 				}
 			})
@@ -268,11 +280,13 @@ func TestDealingBeginsAnewWithOtherWorkers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			base := slices.Concat(dealt, []string{"sync=[{match: '*', scheme: bsp}]", "model={name: softmax}", "faults=[{worker: 1, slow: {sleep: 1ms}}]"})
+			base := slices.Concat(dealt,
+				[]string{"sync=[{match: '*', scheme: bsp}]", "model={name: softmax}", "faults=[{worker: 1, slow: {sleep: 1ms}}]"})
 			first := mustRunPart(t, load(t, slices.Concat(base, c.before, []string{"train.stop={updates: 40}"})...), 5, dir, "").Summary
-			res, errs := runPart(t, load(t, slices.Concat(base, c.now, []string{"train.stop={samples: 6000}"})...), c.ranks, dir, dir, func(o *Options) {
-				o.AllowChanged = []string{"workers", "work.policy", "work.profile", "work.delta", "work.rounds", "work.batch_max", "work.shares"}
-			})
+			res, errs := runPart(t, load(t, slices.Concat(base, c.now, []string{"train.stop={samples: 6000}"})...), c.ranks,
+				dir, dir, func(o *Options) {
+					o.AllowChanged = []string{"workers", "work.policy", "work.profile", "work.delta", "work.rounds", "work.batch_max", "work.shares"}
+				})
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}

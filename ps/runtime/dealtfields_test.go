@@ -31,7 +31,8 @@ func TestInvalidFieldsOfBatchesAreNamed(t *testing.T) {
 	} {
 		t.Run(c.file+" "+c.by, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			set := slices.Concat(dealt, []string{"sync=[{match: '*', scheme: bsp}]", "work={policy: r2sp_batch, profile: 4}", "model={name: softmax}", "faults=[]"})
+			set := slices.Concat(dealt,
+				[]string{"sync=[{match: '*', scheme: bsp}]", "work={policy: r2sp_batch, profile: 4}", "model={name: softmax}", "faults=[]"})
 			mustRunPart(t, load(t, append(set, "train.stop={updates: 6}")...), 5, dir, "")
 			at := filepath.Join(dir, checkpoint.Folder, "000000000001")
 			rewriteFile(t, at, c.file, replaceField(t, c.pattern, c.by))
@@ -48,7 +49,8 @@ func TestTheRecordOfOtherWorkersIsKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	set := slices.Concat(dealt, []string{"sync=[{match: '*', scheme: bsp}]", "model={name: softmax}", "faults=[]"})
 	mustRunPart(t, load(t, append(set, "train.stop={updates: 14}")...), 5, dir, "")
-	_, errs := runPart(t, load(t, append(set, "train.stop={updates: 40}")...), 4, dir, dir, func(o *Options) { o.AllowChanged = []string{"workers"} })
+	_, errs := runPart(t, load(t, append(set, "train.stop={updates: 40}")...), 4, dir, dir,
+		func(o *Options) { o.AllowChanged = []string{"workers"} })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,8 @@ func (r *rank) checkCUDAAware() (answer string, err error) {
 		r.placer = device
 		return "yes", nil
 	case wanted == configs.CUDAAwareOn:
-		return "", fmt.Errorf("device.cuda_aware_mpi: on, but %w; take an MPI that is built with CUDA, or set device.cuda_aware_mpi: auto", notAware)
+		return "", fmt.Errorf("device.cuda_aware_mpi: on, but %w; take an MPI that is built with CUDA, or set "+
+			"device.cuda_aware_mpi: auto", notAware)
 	}
 	return "no: " + notAware.Error(), nil
 }

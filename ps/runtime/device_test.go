@@ -59,7 +59,8 @@ func TestUnitsOfRanksThatCompute(t *testing.T) {
 	if strings.Join(devices, ", ") != "gpu 0, gpu 1, gpu 0, gpu 1" {
 		t.Errorf("devices %q", devices)
 	}
-	if text := out.String(); strings.Count(text, "2 ranks compute on 1 GPU: they take turns") != 2 || strings.Count(text, " on gpu ") != 4+2 || !strings.Contains(text, "\n  devices  2 ranks on gpu 0, 2 ranks on gpu 1\n") {
+	if text := out.String(); strings.Count(text, "2 ranks compute on 1 GPU: they take turns") != 2 ||
+		strings.Count(text, " on gpu ") != 4+2 || !strings.Contains(text, "\n  devices  2 ranks on gpu 0, 2 ranks on gpu 1\n") {
 		t.Errorf("output:\n%s", text)
 	}
 }

@@ -282,7 +282,8 @@ func (s slow) Irecv(from comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off, 
 
 // No kernel runs on memory that the network may be reading or writing, however late a transport reports completion.
 func TestNoKernelTouchesWhatIsOnItsWay(t *testing.T) {
-	for i, set := range [][]string{nil, nil, {"send.order=priority", "shards.max_bytes=128B"}, {`sync=[{match: "*", scheme: asp}]`}, {"send.overlap=false"}} {
+	for i, set := range [][]string{nil, nil, {"send.order=priority", "shards.max_bytes=128B"},
+		{`sync=[{match: "*", scheme: asp}]`}, {"send.overlap=false"}} {
 		c := load(t, append([]string{"model={name: mlp, layers: [24, 16]}"}, set...)...)
 		count := &copyCounts{}
 		_, errs := runOver(t, inproc.New(6, inproc.Options{Hosts: []int{0, 1, 2, 3, 4, 5}}), c, func(o *Options) {
@@ -358,7 +359,9 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 		{"all in frames", nil, nil, 1 << 20, false, workers * arena, workers * arena},
 		{"pushes encoded", []string{"payload.push=float16"}, nil, 1, true, 0, workers * arena},
 		{"replies encoded", []string{"payload.pull=float16"}, nil, 1, true, workers * arena, 0},
-		{"one rule pushes deltas", []string{`sync=[{match: "fc1.*", scheme: bsp, push: delta, update: add}, {match: "*", scheme: bsp}]`}, nil, 1, true, workers * (20*24 + 24), workers * (20*24 + 24)},
+		{"one rule pushes deltas",
+			[]string{`sync=[{match: "fc1.*", scheme: bsp, push: delta, update: add}, {match: "*", scheme: bsp}]`}, nil, 1,
+			true, workers * (20*24 + 24), workers * (20*24 + 24)},
 		{"servers on a worker's rank", []string{"cluster.placement=colocate"}, nil, 1, true, -1, -1},
 		{"servers on a worker's host", nil, together, 1, true, -1, -1},
 		{"the same in messages", []string{"cluster.shared_memory=off"}, together, 1, true, 0, 0},
@@ -366,7 +369,8 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 		{"steps of the workers' own", []string{"local={policy: averaging, steps: 3}"}, nil, 1, false, workers * arena, workers * arena},
 		{"all-reduce", []string{"baseline={name: allreduce, algorithm: mpi}"}, nil, 1, false, 6 * arena, 6 * arena},
 	} {
-		if !runsInRaceMode(c.name, "short pieces", "as PS-Lite does", "with keys", "the last layer in frames", "pushes encoded", "servers on a worker's host",
+		if !runsInRaceMode(c.name, "short pieces", "as PS-Lite does", "with keys", "the last layer in frames",
+			"pushes encoded", "servers on a worker's host",
 			"the ranks of a host are one worker", "steps of the workers' own", "all-reduce") {
 			continue
 		}
@@ -375,13 +379,15 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 			staged, through := trainDistant(t, c.hosts, c.inlineMax, errors.New("no"), set...)
 			direct, count := trainDistant(t, c.hosts, c.inlineMax, nil, set...)
 			if staged.Summary.Iterations != iterations || direct.Summary.ParametersSHA256 != staged.Summary.ParametersSHA256 {
-				t.Errorf("%d iterations, parameters %s, with copies %s", staged.Summary.Iterations, direct.Summary.ParametersSHA256, staged.Summary.ParametersSHA256)
+				t.Errorf("%d iterations, parameters %s, with copies %s", staged.Summary.Iterations,
+					direct.Summary.ParametersSHA256, staged.Summary.ParametersSHA256)
 			}
 			if (count.placed > 0) != c.direct || through.placed > 0 {
 				t.Errorf("placed %d arenas, with copies %d", count.placed, through.placed)
 			}
 			if c.in >= 0 && (count.in != iterations*c.in || count.out != iterations*c.out) {
-				t.Errorf("copied %d elements in and %d out, want %d and %d; with copies %d and %d", count.in, count.out, iterations*c.in, iterations*c.out, through.in, through.out)
+				t.Errorf("copied %d elements in and %d out, want %d and %d; with copies %d and %d", count.in, count.out,
+					iterations*c.in, iterations*c.out, through.in, through.out)
 			}
 			if c.in < 0 && (count.out == 0 || count.out >= through.out || count.in == 0 || count.in >= through.in) {
 				t.Errorf("copied %d elements in and %d out; with copies %d and %d", count.in, count.out, through.in, through.out)
@@ -392,7 +398,8 @@ func TestANetworkThatReachesTheDeviceTakesTheSameBits(t *testing.T) {
 
 // What workers with steps of their own push is not what their devices computed last, also where the host takes these steps.
 func TestANetworkDoesNotSendTheGradientsOfOwnSteps(t *testing.T) {
-	set := []string{"model={name: mlp, layers: [24, 16]}", "local={policy: hpsgd, steps: 3, compensate: 0.04}", "train.optimizer={name: sgd, lr: 0.1}"}
+	set := []string{"model={name: mlp, layers: [24, 16]}", "local={policy: hpsgd, steps: 3, compensate: 0.04}",
+		"train.optimizer={name: sgd, lr: 0.1}"}
 	want := mustTrain(t, load(t, set...), 6).Summary.ParametersSHA256
 	if got, count := trainDistant(t, nil, 1, nil, set...); got.Summary.ParametersSHA256 != want || count.placed > 0 {
 		t.Errorf("parameters %s, on the host %s; placed %d arenas", got.Summary.ParametersSHA256, want, count.placed)
@@ -414,10 +421,12 @@ func TestWhetherANetworkReachesTheDevice(t *testing.T) {
 		{"auto", errors.New("this MPI cannot"), "no: this MPI cannot", "", 2},
 		{"off", nil, "not asked: device.cuda_aware_mpi is off", "", 2},
 		{"auto", nil, "", "", 0},
-		{"on", errors.New("this MPI cannot"), "", "device.cuda_aware_mpi: on, but this MPI cannot; take an MPI that is built with CUDA, or set device.cuda_aware_mpi: auto", 2},
+		{"on", errors.New("this MPI cannot"), "",
+			"device.cuda_aware_mpi: on, but this MPI cannot; take an MPI that is built with CUDA, or set device.cuda_aware_mpi: auto", 2},
 	} {
 		dir := t.TempDir()
-		_, errs := world(t, load(t, "device={kind: cuda, cuda_aware_mpi: "+c.key+"}", "cluster.servers=1", "train.stop.updates=2"), 3, func(o *Options) {
+		_, errs := world(t, load(t, "device={kind: cuda, cuda_aware_mpi: "+c.key+"}", "cluster.servers=1",
+			"train.stop.updates=2"), 3, func(o *Options) {
 			if o.Transport.Rank() == 0 {
 				o.Lead.Folder = &metrics.FolderSpec{Out: filepath.Join(dir, "run")}
 			}
@@ -443,7 +452,8 @@ func TestWhetherANetworkReachesTheDevice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(string(info), `"cuda_aware_mpi": "`+c.want); n != c.distance || strings.Count(string(info), `"cuda_aware_mpi":`) != c.distance {
+		if n := strings.Count(string(info), `"cuda_aware_mpi": "`+c.want); n != c.distance ||
+			strings.Count(string(info), `"cuda_aware_mpi":`) != c.distance {
 			t.Errorf("%s: run.json says %d times %q, want %d:\n%s", c.key, n, c.want, c.distance, info)
 		}
 	}

@@ -34,7 +34,8 @@ func TestADivergedRunStillLeavesASummary(t *testing.T) {
 		}
 	}
 	s := res[0].Summary
-	if !strings.HasPrefix(s.Finished, "diverged: the first value that is not finite, ") || !strings.Contains(s.Finished, "lower train.optimizer.lr (now 1e+38)") {
+	if !strings.HasPrefix(s.Finished, "diverged: the first value that is not finite, ") ||
+		!strings.Contains(s.Finished, "lower train.optimizer.lr (now 1e+38)") {
 		t.Errorf("finished %q", s.Finished)
 	}
 	if s.Iterations >= 50*480/32 {
@@ -94,11 +95,12 @@ func TestTrainingGoesOnWhereItsOutputFindsNoRoom(t *testing.T) {
 	var warn lines
 	out := &fullDisk{room: 3, most: 2, stop: make(chan string, 1)}
 	dir := filepath.Join(t.TempDir(), "out")
-	res, errs := runPart(t, load(t, "metrics.interval=0.1s", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
-		if o.Warn = &warn; o.Transport.Rank() == 0 {
-			o.Lead.Out, o.Interrupt = out, out.stop
-		}
-	})
+	res, errs := runPart(t, load(t, "metrics.interval=0.1s", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir,
+		"", func(o *Options) {
+			if o.Warn = &warn; o.Transport.Rank() == 0 {
+				o.Lead.Out, o.Interrupt = out, out.stop
+			}
+		})
 	if s := mustAgree(t, CodeAgain, res, errs).Summary; s.Finished != "stopped by SIGTERM" || out.refused != 2 {
 		t.Errorf("finished %q, and %d lines were refused", s.Finished, out.refused)
 	}
@@ -128,7 +130,8 @@ func TestRanksThatReadOtherDataAreRefused(t *testing.T) {
 	})
 	for i, err := range errs {
 		var agreed *ExitError
-		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), "rank 3, host here reads other data than rank 0: 470 training rows") {
+		if !errors.As(err, &agreed) || agreed.Code != CodeUsage ||
+			!strings.Contains(err.Error(), "rank 3, host here reads other data than rank 0: 470 training rows") {
 			t.Errorf("rank %d: %v", i, err)
 		}
 	}
@@ -140,7 +143,8 @@ func TestARunThatMayNeedTooMuchMemoryIsRefused(t *testing.T) {
 		want string
 	}{
 		{[]string{"sync=[{match: '*', scheme: ssp, staleness: 300000000, fold: rank}]"}, "187.75 GiB for versions, staged pushes"},
-		{[]string{"sync=[{match: '*', scheme: essp, staleness: 900000}]", "cluster.memory_max=68MiB"}, "with essp s+2 copies of its worker (lower staleness)"},
+		{[]string{"sync=[{match: '*', scheme: essp, staleness: 900000}]", "cluster.memory_max=68MiB"},
+			"with essp s+2 copies of its worker (lower staleness)"},
 		{[]string{"model={name: mlp, layers: [2000]}", "cluster.memory_max=1MiB"}, "cluster.memory_max is 1.00 MiB"},
 	} {
 		_, errs := world(t, load(t, c.set...), 6, nil)
@@ -315,7 +319,8 @@ func TestSpansAddUpToTheTrainingTime(t *testing.T) {
 // The last record completes the metrics: the records contain all pushes, and their lead is the summary's.
 func TestTheRecordsContainAllPushes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	res, errs := world(t, load(t, "sync=[{match: '*', scheme: ssp, staleness: 2}]", straggler, "train.stop={samples: 960}", "evaluate.every_epochs=0"), 6, func(o *Options) {
+	res, errs := world(t, load(t, "sync=[{match: '*', scheme: ssp, staleness: 2}]", straggler, "train.stop={samples: "+
+		"960}", "evaluate.every_epochs=0"), 6, func(o *Options) {
 		if o.Transport.Rank() == 0 {
 			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}

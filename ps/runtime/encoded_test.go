@@ -17,7 +17,8 @@ import (
 
 // lossyPayloads are the codecs, in one direction and in both.
 var lossyPayloads = []string{"{push: float16}", "{push: bfloat16, pull: bfloat16}", "{pull: float16}",
-	"{push: topk, ratio: 0.1}", "{push: topk, ratio: 0.1, thresholds: reused}", "{push: topk, ratio: 0.1, pull: bfloat16}", "{push: threshold, threshold: 0.3, ratio: 0.2}"}
+	"{push: topk, ratio: 0.1}", "{push: topk, ratio: 0.1, thresholds: reused}",
+	"{push: topk, ratio: 0.1, pull: bfloat16}", "{push: threshold, threshold: 0.3, ratio: 0.2}"}
 
 // The same numbers arrive however pieces travel: in frames or on the data channel, whole or in the order of a policy, also
 // to ranks that serve and work.
@@ -71,7 +72,8 @@ func distance(a, b []float32) (most float64) {
 
 // slowEnd lets a run end at a small learning rate, so that its accuracy does not depend on which worker was late with which
 // rows.
-var slowEnd = []string{"train.stop={epochs: 14}", "data.partition=overlap_reshuffle", "train.schedule={name: step, at: [100], factor: 0.02}"}
+var slowEnd = []string{"train.stop={epochs: 14}", "data.partition=overlap_reshuffle",
+	"train.schedule={name: step, at: [100], factor: 0.02}"}
 
 // Halved floats change the parameters a little; a topk that leaves nothing out does not change them.
 func TestPayloadsLearn(t *testing.T) {
@@ -98,9 +100,11 @@ func TestPayloadsLearn(t *testing.T) {
 
 // Workers refresh their copies from lossy versions, and push lossy gradients; lossy pushes may be dropped.
 func TestPayloadsOfCopiesAndOfDrops(t *testing.T) {
-	for scheme, payload := range map[string]string{"essp, staleness: 2": "{pull: bfloat16}", "ssp, staleness: 2, push: delta, cache: true": "{pull: float16}", "drop, required: 3": "{push: bfloat16, pull: float16}"} {
+	for scheme, payload := range map[string]string{"essp, staleness: 2": "{pull: bfloat16}",
+		"ssp, staleness: 2, push: delta, cache: true": "{pull: float16}", "drop, required: 3": "{push: bfloat16, pull: float16}"} {
 		for _, longest := range []int{-1, 0} {
-			res, errs := world(t, load(t, append(slowEnd, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...), 6, func(o *Options) { o.thresholds.Inline = longest })
+			res, errs := world(t, load(t, append(slowEnd, "payload="+payload, "sync=[{match: '*', scheme: "+scheme+"}]")...),
+				6, func(o *Options) { o.thresholds.Inline = longest })
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
@@ -114,18 +118,21 @@ func TestPayloadsOfCopiesAndOfDrops(t *testing.T) {
 // The bytes on the wire are those of the codec, to the byte.
 func TestPayloadsTakeTheirBytes(t *testing.T) {
 	const updates, layer = 30, 5000
-	set := []string{fmt.Sprintf("model={name: synthetic, layers: [%d, 100]}", layer), "cluster.servers=1", "shards.slice=layer", "train.optimizer.lr=0.001"}
+	set := []string{fmt.Sprintf("model={name: synthetic, layers: [%d, 100]}", layer), "cluster.servers=1",
+		"shards.slice=layer", "train.optimizer.lr=0.001"}
 	full := mustTrain(t, load(t, append(set, "cluster.shared_memory=off")...), 5).Summary
 	pushes, replies := int64(4*updates), int64(4*(updates+1))
 	for payload, saved := range map[string]int64{
 		"{push: bfloat16}":                pushes * 2 * (layer + 100),
 		"{pull: float16}":                 replies * 2 * (layer + 100),
 		"{push: float16, pull: bfloat16}": (pushes + replies) * 2 * (layer + 100),
-		"{push: topk, ratio: 0.01}":       pushes * (4*(layer+100) - (4 + 8*50) - (4 + 8*1) - wire.PieceSize), // the large piece now travels in a frame
+		// the large piece now travels in a frame
+		"{push: topk, ratio: 0.01}": pushes * (4*(layer+100) - (4 + 8*50) - (4 + 8*1) - wire.PieceSize),
 	} {
 		s := mustTrain(t, load(t, append(set, "payload="+payload)...), 5).Summary
 		if got := full.BytesSent - s.BytesSent; got != saved || s.BytesReceived != s.BytesSent || s.BytesShared != 0 {
-			t.Errorf("%s: %d bytes less than %d were sent, want %d; %d received of %d", payload, got, full.BytesSent, saved, s.BytesReceived, s.BytesSent)
+			t.Errorf("%s: %d bytes less than %d were sent, want %d; %d received of %d", payload, got, full.BytesSent, saved,
+				s.BytesReceived, s.BytesSent)
 		}
 	}
 }
@@ -154,9 +161,11 @@ func TestDamagedPiecesEndTheRun(t *testing.T) {
 	}{
 		"a short push": {"{push: bfloat16}", link.TagPush, func(v []byte) int { return len(v) - 1 },
 			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "both sides must have the same payload"}},
-		"an index out of range": {"{push: topk, ratio: 0.1}", link.TagPush, func(v []byte) int { binary.LittleEndian.PutUint32(v[4:], 1<<20); return len(v) },
+		"an index out of range": {"{push: topk, ratio: 0.1}", link.TagPush,
+			func(v []byte) int { binary.LittleEndian.PutUint32(v[4:], 1<<20); return len(v) },
 			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "index 1048576", "the message is damaged"}},
-		"more than the ratio": {"{push: topk, ratio: 0.1}", link.TagPush, func(v []byte) int { binary.LittleEndian.PutUint32(v, 9999); return len(v) },
+		"more than the ratio": {"{push: topk, ratio: 0.1}", link.TagPush,
+			func(v []byte) int { binary.LittleEndian.PutUint32(v, 9999); return len(v) },
 			[]string{"push of shard */0 from worker 0 (rank 1, host here)", "9999 of 84 elements"}},
 		"a short reply": {"{pull: float16}", link.TagReply, func(v []byte) int { return len(v) - 2 },
 			[]string{"reply of shard */0 from rank 0, host here", "received 166 bytes for 84 elements of 2 bytes"}},

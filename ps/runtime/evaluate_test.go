@@ -10,7 +10,8 @@ import (
 // An evaluation has the same bits whichever ranks compute it: any number of ranks after training, or rank 0 alone beside
 // it. The test set is several batches, and the last one is not full.
 func TestEvaluationsAreTheSameWhoeverLooks(t *testing.T) {
-	set := []string{"data={set: generated, rows: 480, test_rows: 700, features: 37, classes: 5}", "model={name: mlp, layers: [19]}", updates(40)}
+	set := []string{"data={set: generated, rows: 480, test_rows: 700, features: 37, classes: 5}",
+		"model={name: mlp, layers: [19]}", updates(40)}
 	evaluations := func(ranks int, change ...string) []metrics.Evaluation {
 		t.Helper()
 		return mustTrain(t, load(t, append(change, set...)...), ranks).Summary.Evaluations

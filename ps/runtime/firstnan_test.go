@@ -139,13 +139,24 @@ var notFinite = map[string]float32{"NaN": float32(math.NaN()), "+Inf": float32(m
 func plants() []plant {
 	nan := notFinite["NaN"]
 	return []plant{
-		{place: "data", workers: []int{1}, data: true, want: []string{"NaN, arose in the data: column 3 of sample 0 in the batch of worker 1 in iteration 2", "data.set generated"}},
-		{place: "loss", workers: []int{2}, device: planting{kernel: kernels.SoftmaxXent, vec: 3, elements: []int{1}, value: notFinite["+Inf"], from: once, to: ever}, want: []string{"+Inf, arose in the loss of worker 2 in iteration 2", "lower train.optimizer.lr (now 0.1)"}},
-		{place: "gradient", workers: []int{1}, device: bias(nan, 5, ever, 1), want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 1 in iteration 2", "lower train.optimizer.lr (now 0.1)"}},
-		{place: "sum", workers: []int{1, 3}, device: bias(3e38, 5, 5, 2), want: []string{"+Inf, arose in the pending sum: fc2.bias[2], the sum of pushes on server ", "for version 3", "largest gradient 3"}},
-		{place: "optimizer", workers: []int{1}, device: bias(1e38, 5, 5, 2), set: []string{"train.optimizer={name: momentum, lr: 2000}"}, want: []string{"-Inf, arose in the optimizer: fc2.bias[2], in the step on server ", "to version 3", "lower train.optimizer.lr (now 2000)"}},
-		{place: "weight decay", set: []string{"train.optimizer={name: sgd, lr: 100, weight_decay: 1e37}"}, want: []string{"arose in the optimizer: fc1.weight[", "lower train.optimizer.weight_decay (now 1e+37)"}},
-		{place: "parameters", workers: []int{3}, device: planting{kernel: kernels.BiasReLU, vec: 1, elements: []int{4}, value: nan, from: once, to: once, before: true}, want: []string{"NaN, arose in the parameters: fc1.bias[4], as worker 3 reads it in iteration 2"}},
+		{place: "data", workers: []int{1}, data: true,
+			want: []string{"NaN, arose in the data: column 3 of sample 0 in the batch of worker 1 in iteration 2", "data.set generated"}},
+		{place: "loss", workers: []int{2},
+			device: planting{kernel: kernels.SoftmaxXent, vec: 3, elements: []int{1}, value: notFinite["+Inf"], from: once,
+				to: ever}, want: []string{"+Inf, arose in the loss of worker 2 in iteration 2", "lower train.optimizer.lr (now 0.1)"}},
+		{place: "gradient", workers: []int{1}, device: bias(nan, 5, ever, 1),
+			want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 1 in iteration 2", "lower train.optimizer.lr (now 0.1)"}},
+		{place: "sum", workers: []int{1, 3}, device: bias(3e38, 5, 5, 2),
+			want: []string{"+Inf, arose in the pending sum: fc2.bias[2], the sum of pushes on server ", "for version 3", "largest gradient 3"}},
+		{place: "optimizer", workers: []int{1}, device: bias(1e38, 5, 5, 2),
+			set: []string{"train.optimizer={name: momentum, lr: 2000}"},
+			want: []string{"-Inf, arose in the optimizer: fc2.bias[2], in the step on server ", "to version 3",
+				"lower train.optimizer.lr (now 2000)"}},
+		{place: "weight decay", set: []string{"train.optimizer={name: sgd, lr: 100, weight_decay: 1e37}"},
+			want: []string{"arose in the optimizer: fc1.weight[", "lower train.optimizer.weight_decay (now 1e+37)"}},
+		{place: "parameters", workers: []int{3},
+			device: planting{kernel: kernels.BiasReLU, vec: 1, elements: []int{4}, value: nan, from: once, to: once,
+				before: true}, want: []string{"NaN, arose in the parameters: fc1.bias[4], as worker 3 reads it in iteration 2"}},
 	}
 }
 
@@ -193,10 +204,16 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 		check(t, "ssp", &p, []string{"sync=[{match: '*', scheme: ssp, staleness: 1}]", "train.stop={updates: 48}"}, shared)
 	}
 	for name, p := range map[string]plant{
-		"float16":   {workers: []int{1}, device: bias(1e5, 5, 5, 1), want: []string{"+Inf, arose in the payload: the push of fc2.bias[1] of worker 1 in iteration 2, encoded as float16", "set payload.push to bfloat16 or float32"}},
-		"bfloat16":  {workers: []int{1}, device: bias(-math.MaxFloat32, 5, 5, 1), want: []string{"-Inf, arose in the payload: the push of fc2.bias[1] of worker 1 in iteration 2, encoded as bfloat16", "set payload.push to float32"}},
-		"topk":      {workers: []int{1}, device: bias(2e38, 5, ever, 0, 1, 2, 3), want: []string{"+Inf, arose in the payload: the push of fc2.bias[", "of worker 1 in iteration 3", "set payload.push to float32"}},
-		"threshold": {workers: []int{1}, device: bias(2e38, 5, ever, 0, 1, 2, 3), want: []string{"+Inf, arose in the payload: the push of fc2.bias[", "of worker 1 in iteration 3", "set payload.push to float32"}},
+		"float16": {workers: []int{1}, device: bias(1e5, 5, 5, 1),
+			want: []string{"+Inf, arose in the payload: the push of fc2.bias[1] of worker 1 in iteration 2, encoded as float16",
+				"set payload.push to bfloat16 or float32"}},
+		"bfloat16": {workers: []int{1}, device: bias(-math.MaxFloat32, 5, 5, 1),
+			want: []string{"-Inf, arose in the payload: the push of fc2.bias[1] of worker 1 in iteration 2, encoded as " +
+				"bfloat16", "set payload.push to float32"}},
+		"topk": {workers: []int{1}, device: bias(2e38, 5, ever, 0, 1, 2, 3),
+			want: []string{"+Inf, arose in the payload: the push of fc2.bias[", "of worker 1 in iteration 3", "set payload.push to float32"}},
+		"threshold": {workers: []int{1}, device: bias(2e38, 5, ever, 0, 1, 2, 3),
+			want: []string{"+Inf, arose in the payload: the push of fc2.bias[", "of worker 1 in iteration 3", "set payload.push to float32"}},
 	} {
 		p.place = "payload"
 		set := append(slices.Clone(payloads[name]), "shards.slice=layer")
@@ -208,14 +225,26 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 	local := []string{"local={policy: averaging, steps: 4}", "train.optimizer={name: sgd, lr: 1}"}
 	nan := notFinite["NaN"]
 	for _, p := range []plant{
-		{place: "data", workers: []int{1}, data: true, want: []string{"NaN, arose in the data: column 3 of sample 0 in the batch of worker 1 in its step 2"}},
-		{place: "loss", workers: []int{2}, device: planting{kernel: kernels.SoftmaxXent, vec: 3, elements: []int{1}, value: notFinite["+Inf"], from: once, to: ever}, want: []string{"+Inf, arose in the loss of worker 2 in its step 2"}},
-		{place: "gradient", workers: []int{1}, device: bias(nan, 5, 5, 1), want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 1 in its step 2"}},
-		{place: "gradient of the last step", workers: []int{1}, device: bias(nan, 7, 7, 1), want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 1 in its step 3"}},
-		{place: "optimizer", workers: []int{1}, device: bias(1e38, 5, 5, 2), set: []string{"train.optimizer.lr=100"}, want: []string{"-Inf, arose in the optimizer: fc2.bias[2], in the step of worker 1 in its step 2", "lower train.optimizer.lr (now 100)"}},
-		{place: "optimizer in the last step", workers: []int{1}, device: bias(1e38, 7, 7, 2), set: []string{"train.optimizer.lr=100"}, want: []string{"-Inf, arose in the optimizer: fc2.bias[2], in the step of worker 1 in its step 3", "lower train.optimizer.lr (now 100)"}},
-		{place: "payload", workers: []int{1}, device: bias(1e6, 7, 7, 2), set: []string{"payload.push=float16"}, want: []string{"-Inf, arose in the payload: the push of fc2.bias[2] of worker 1 in its step ", "set payload.push to bfloat16"}},
-		{place: "sum", workers: []int{1, 3}, device: bias(8e37, 7, 7, 2), want: []string{"-Inf, arose in the pending sum: fc2.bias[2], the sum of pushes on server ", "for version 1"}},
+		{place: "data", workers: []int{1}, data: true,
+			want: []string{"NaN, arose in the data: column 3 of sample 0 in the batch of worker 1 in its step 2"}},
+		{place: "loss", workers: []int{2},
+			device: planting{kernel: kernels.SoftmaxXent, vec: 3, elements: []int{1}, value: notFinite["+Inf"], from: once,
+				to: ever}, want: []string{"+Inf, arose in the loss of worker 2 in its step 2"}},
+		{place: "gradient", workers: []int{1}, device: bias(nan, 5, 5, 1),
+			want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 1 in its step 2"}},
+		{place: "gradient of the last step", workers: []int{1}, device: bias(nan, 7, 7, 1),
+			want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 1 in its step 3"}},
+		{place: "optimizer", workers: []int{1}, device: bias(1e38, 5, 5, 2), set: []string{"train.optimizer.lr=100"},
+			want: []string{"-Inf, arose in the optimizer: fc2.bias[2], in the step of worker 1 in its step 2",
+				"lower train.optimizer.lr (now 100)"}},
+		{place: "optimizer in the last step", workers: []int{1}, device: bias(1e38, 7, 7, 2),
+			set: []string{"train.optimizer.lr=100"},
+			want: []string{"-Inf, arose in the optimizer: fc2.bias[2], in the step of worker 1 in its step 3",
+				"lower train.optimizer.lr (now 100)"}},
+		{place: "payload", workers: []int{1}, device: bias(1e6, 7, 7, 2), set: []string{"payload.push=float16"},
+			want: []string{"-Inf, arose in the payload: the push of fc2.bias[2] of worker 1 in its step ", "set payload.push to bfloat16"}},
+		{place: "sum", workers: []int{1, 3}, device: bias(8e37, 7, 7, 2),
+			want: []string{"-Inf, arose in the pending sum: fc2.bias[2], the sum of pushes on server ", "for version 1"}},
 	} {
 		check(t, "local", &p, local, nil)
 		check(t, "local, apart", &p, local, apart)
@@ -225,32 +254,43 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 		}
 	}
 	for _, p := range []plant{
-		{place: "gradient", workers: []int{1}, device: bias(nan, 5, 5, 1), want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 0 in iteration 2"}},
-		{place: "sum", workers: []int{2, 3}, device: bias(3e38, 5, 5, 1), want: []string{"+Inf, arose in the pending sum: fc2.bias[1], the sum of the gradients of ranks, of worker 1 in iteration 2"}},
+		{place: "gradient", workers: []int{1}, device: bias(nan, 5, 5, 1),
+			want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 0 in iteration 2"}},
+		{place: "sum", workers: []int{2, 3}, device: bias(3e38, 5, 5, 1),
+			want: []string{"+Inf, arose in the pending sum: fc2.bias[1], the sum of the gradients of ranks, of worker 1 in iteration 2"}},
 	} {
 		p.hosts, p.ranks = []int{0, 0, 0, 1, 1, 1}, []int{1, 2, 4, 5}
 		check(t, "teams", &p, []string{"cluster={servers: 2, hierarchy: node}"}, nil)
 	}
 	for _, p := range []plant{
-		{place: "loss", workers: []int{1}, device: planting{kernel: kernels.SoftmaxXent, vec: 3, elements: []int{1}, value: notFinite["+Inf"], from: once, to: ever}, want: []string{"+Inf, arose in the loss of worker 1 in iteration 2"}},
-		{place: "gradient", workers: []int{2}, device: bias(nan, 5, 5, 1), want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 2 in iteration 2"}},
-		{place: "sum", workers: []int{0, 2}, device: bias(3e38, 5, 5, 1), want: []string{"+Inf, arose in the pending sum: fc2.bias[1], the sum of the gradients of ranks"}},
-		{place: "optimizer", workers: []int{0}, device: bias(1e38, 5, 5, 1), set: []string{"train.optimizer={name: sgd, lr: 1e3}"}, want: []string{"-Inf, arose in the optimizer: fc2.bias[1]", "lower train.optimizer.lr (now 1000)"}},
+		{place: "loss", workers: []int{1},
+			device: planting{kernel: kernels.SoftmaxXent, vec: 3, elements: []int{1}, value: notFinite["+Inf"], from: once,
+				to: ever}, want: []string{"+Inf, arose in the loss of worker 1 in iteration 2"}},
+		{place: "gradient", workers: []int{2}, device: bias(nan, 5, 5, 1),
+			want: []string{"NaN, arose in the gradient: fc2.bias[1] of worker 2 in iteration 2"}},
+		{place: "sum", workers: []int{0, 2}, device: bias(3e38, 5, 5, 1),
+			want: []string{"+Inf, arose in the pending sum: fc2.bias[1], the sum of the gradients of ranks"}},
+		{place: "optimizer", workers: []int{0}, device: bias(1e38, 5, 5, 1),
+			set:  []string{"train.optimizer={name: sgd, lr: 1e3}"},
+			want: []string{"-Inf, arose in the optimizer: fc2.bias[1]", "lower train.optimizer.lr (now 1000)"}},
 	} {
 		p.hosts, p.ranks = []int{0, 0, 0}, []int{0, 1, 2}
 		check(t, "allreduce", &p, []string{"baseline=allreduce"}, nil)
 	}
 }
 
-// A run that ends with finite values which are worth less than a constant prediction says so, and --require sees it. A healthy run says nothing.
+// A run that ends with finite values which are worth less than a constant prediction says so, and --require sees it.
+// A healthy run says nothing.
 func TestALossFarAboveThatOfAConstantIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  []string
 		code int
 		says bool
 	}{
-		"absurd":  {[]string{"train.optimizer={name: sgd, lr: 1e30, l1: 9e29}", "model={name: softmax}", "train.stop={updates: 1}"}, CodeTarget, true},
-		"ratings": {[]string{"data={set: generated_ratings, rows: 400, test_rows: 100}", "model={name: matrix_factorization}", "train.optimizer={name: sgd, lr: 1000}", "train.stop={updates: 2}"}, CodeTarget, true},
+		"absurd": {[]string{"train.optimizer={name: sgd, lr: 1e30, l1: 9e29}", "model={name: softmax}",
+			"train.stop={updates: 1}"}, CodeTarget, true},
+		"ratings": {[]string{"data={set: generated_ratings, rows: 400, test_rows: 100}",
+			"model={name: matrix_factorization}", "train.optimizer={name: sgd, lr: 1000}", "train.stop={updates: 2}"}, CodeTarget, true},
 		"healthy": {nil, CodeOK, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +307,8 @@ func TestALossFarAboveThatOfAConstantIsSaid(t *testing.T) {
 					t.Errorf("require %t: code %d, want %d; finished %q", require, res[0].Code, want, s.Finished)
 				}
 				var text strings.Builder
-				if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil || strings.Contains(text.String(), "WARNING: the test loss at the end") != c.says {
+				if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil ||
+					strings.Contains(text.String(), "WARNING: the test loss at the end") != c.says {
 					t.Errorf("error %v; says it: want %t in\n%s", err, c.says, text.String())
 				}
 				if name == "absurd" && !strings.Contains(s.WorseHint, "train.optimizer.l1 (now 9e+29)") || (s.WorseHint != "") != c.says {

@@ -76,9 +76,11 @@ func TestHierarchyEqualsFlat(t *testing.T) {
 		{"ababab", "[[2 4] [3 5]]", nil},
 		{"aabb", "[[0 1] [2 3]]", []string{"cluster.placement=colocate"}}, // members serve: host b's second rank does not, host a's leader does
 		{"aabb", "[[0 1] [2 3]]", []string{"cluster={placement: colocate, servers: 4}"}},
-		{"aaabbb", "[[1 2] [4 5]]", []string{"model={name: mlp, layers: [12, 9]}", "shards={slice: layer, max_bytes: 128B}", "send={order: priority, window: 256B}"}},
+		{"aaabbb", "[[1 2] [4 5]]",
+			[]string{"model={name: mlp, layers: [12, 9]}", "shards={slice: layer, max_bytes: 128B}", "send={order: priority, window: 256B}"}},
 		{"aaabbb", "[[1 2] [4 5]]", []string{"train.batch_per_worker=null", "train.batch_global=30"}},
-		{"aaabbb", "[[1 2] [4 5]]", []string{"data.partition=disjoint_contiguous", `faults=[{worker: 3, slow: {sleep: 1ms}}, {worker: 0, slow: {sleep: 1ms, from: 9}}]`}},
+		{"aaabbb", "[[1 2] [4 5]]",
+			[]string{"data.partition=disjoint_contiguous", `faults=[{worker: 3, slow: {sleep: 1ms}}, {worker: 0, slow: {sleep: 1ms, from: 9}}]`}},
 	} {
 		t.Run(c.hosts+" "+strings.Join(c.set, " "), func(t *testing.T) {
 			flat := trainOn(t, c.hosts, load(t, c.set...))
@@ -89,7 +91,8 @@ func TestHierarchyEqualsFlat(t *testing.T) {
 				t.Fatalf("teams %v, %v, want %s", roles.Teams, err, c.teams)
 			}
 			a, b := node.Summary, flat.Summary
-			if a.Workers != len(roles.Workers) || a.Computing != 4 || a.Hierarchy != "node" || a.Finished != "ok" || a.Iterations != 30 || a.Samples != b.Samples || a.MaxLead != 0 {
+			if a.Workers != len(roles.Workers) || a.Computing != 4 || a.Hierarchy != "node" || a.Finished != "ok" ||
+				a.Iterations != 30 || a.Samples != b.Samples || a.MaxLead != 0 {
 				t.Errorf("summary %+v", a)
 			}
 			if x := relativeDistance(node.Parameters, flat.Parameters); !(x <= 1e-5) {
@@ -110,7 +113,8 @@ func TestHierarchyEqualsFlat(t *testing.T) {
 
 // If sums are exact, as for the gradients of model synthetic, the bits are those of the flat run.
 func TestHierarchyEqualsFlatExactlyForIntegers(t *testing.T) {
-	set := []string{"model={name: synthetic, layers: [100, 3000, 7]}", "train.optimizer={name: sgd, lr: 0.0625}", "train.stop={updates: 12}", "evaluate.every_epochs=0"}
+	set := []string{"model={name: synthetic, layers: [100, 3000, 7]}", "train.optimizer={name: sgd, lr: 0.0625}",
+		"train.stop={updates: 12}", "evaluate.every_epochs=0"}
 	flat := trainOn(t, "aaaabb", load(t, set...)).Summary
 	node := trainOn(t, "aaaabb", load(t, append(set, "cluster.hierarchy=node")...)).Summary
 	if flat.Workers != 4 || node.Workers != 2 || node.ParametersSHA256 != flat.ParametersSHA256 {
@@ -211,7 +215,8 @@ func TestHierarchyUnderOtherSchemes(t *testing.T) {
 			if slices.Contains(set, "cluster.placement=colocate") {
 				hosts = "aaabb"
 			}
-			s := trainOn(t, hosts, load(t, append(slices.Clone(set), "cluster.hierarchy=node", "train.stop={epochs: 6}", "evaluate.every_epochs=3")...)).Summary
+			s := trainOn(t, hosts,
+				load(t, append(slices.Clone(set), "cluster.hierarchy=node", "train.stop={epochs: 6}", "evaluate.every_epochs=3")...)).Summary
 			if s.Finished != "ok" || s.Workers != 2 || s.Computing != 5 || s.Samples < 6*480 {
 				t.Errorf("summary %+v", s)
 			}
@@ -235,7 +240,8 @@ func TestHierarchyPushesTheDeltaOfTheTeam(t *testing.T) {
 // A member starts forward on layer 0 while its leader waits for the parameters of layer 1, which leave the server only
 // after the member has launched the first kernel of the iteration.
 func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
-	cfg := load(t, "cluster={servers: 1, hierarchy: node}", "model={name: mlp, layers: [6]}", "shards.slice=layer", "train.stop={updates: 3}", "evaluate.every_epochs=0")
+	cfg := load(t, "cluster={servers: 1, hierarchy: node}", "model={name: mlp, layers: [6]}", "shards.slice=layer",
+		"train.stop={updates: 3}", "evaluate.every_epochs=0")
 	started := make(chan struct{})
 	ts := hosted("abb")
 	replies := 0
@@ -277,11 +283,12 @@ func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
 func TestASignalToAMemberEndsTheRun(t *testing.T) {
 	stop := make(chan string, 1)
 	stop <- "SIGTERM"
-	res, errs := runOnHosts(t, "aaabb", load(t, "cluster={servers: 1, hierarchy: node}", "train.stop={epochs: 1000000}", "evaluate={every_epochs: 1000}"), func(o *Options) {
-		if o.Transport.Rank() == 4 {
-			o.Interrupt = stop
-		}
-	})
+	res, errs := runOnHosts(t, "aaabb",
+		load(t, "cluster={servers: 1, hierarchy: node}", "train.stop={epochs: 1000000}", "evaluate={every_epochs: 1000}"), func(o *Options) {
+			if o.Transport.Rank() == 4 {
+				o.Interrupt = stop
+			}
+		})
 	for i := range res {
 		if errs[i] != nil || res[i].Code != CodeFailed {
 			t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
@@ -322,7 +329,8 @@ func TestAMemberThatFailsEndsTheRun(t *testing.T) {
 // Both sides of a wait within a team explain it.
 func TestAStallOfATeamIsExplained(t *testing.T) {
 	c := load(t, "cluster={servers: 1, hierarchy: node}", "stall={warn: 300ms, abort: 1h}", `faults=[{worker: 3, slow: {sleep: 30s}}]`)
-	mustStall(t, "aaabb", c, `worker 1 has waited \d+s to start iteration 1; its member w1\.1, rank 4, host b`, `member w0\.1 has waited \d+s after iteration 0 for its leader, rank 1, host a`)
+	mustStall(t, "aaabb", c, `worker 1 has waited \d+s to start iteration 1; its member w1\.1, rank 4, host b`,
+		`member w0\.1 has waited \d+s after iteration 0 for its leader, rank 1, host a`)
 }
 
 // Ranks with the same host name must share memory.

@@ -115,6 +115,7 @@ func (r *rank) warnMemory(who string, need int64, before free) {
 	if need <= before.bytes {
 		return
 	}
-	r.station.Log.Warn(fmt.Sprintf("host %s: %s may need %s beside the program, and %s are free (%s), so the system may kill a rank: use more hosts, or ask for more memory, in a job with sbatch --mem; plan lists what takes it",
+	r.station.Log.Warn(fmt.Sprintf("host %s: %s may need %s beside the program, and %s are free (%s), so the system "+
+		"may kill a rank: use more hosts, or ask for more memory, in a job with sbatch --mem; plan lists what takes it",
 		r.station.Hosts[r.station.Me], who, metrics.Size(need), metrics.Size(before.bytes), before.of))
 }

@@ -26,18 +26,23 @@ func TestTheLeastMemoryThatIsFreeCounts(t *testing.T) {
 	}{
 		"nothing known": {map[string]string{}, 0, ""},
 		"a host":        {map[string]string{"proc/meminfo": meminfo}, 1 << 30, "MemAvailable"},
-		"no limit": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n", "sys/fs/cgroup/a/memory.current": "5\n"},
+		"no limit": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n",
+			"sys/fs/cgroup/a/memory.max": "max\n", "sys/fs/cgroup/a/memory.current": "5\n"},
 			1 << 30, "MemAvailable"},
-		"a group above": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/job_7/step_0\n", "sys/fs/cgroup/job_7/step_0/memory.max": "max\n",
-			"sys/fs/cgroup/job_7/memory.max": "9000\n", "sys/fs/cgroup/job_7/memory.current": "5000\n", "sys/fs/cgroup/job_7/memory.stat": "anon 4000\ninactive_file 1000\n"},
+		"a group above": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/job_7/step_0\n",
+			"sys/fs/cgroup/job_7/step_0/memory.max": "max\n",
+			"sys/fs/cgroup/job_7/memory.max":        "9000\n", "sys/fs/cgroup/job_7/memory.current": "5000\n",
+			"sys/fs/cgroup/job_7/memory.stat": "anon 4000\ninactive_file 1000\n"},
 			5000, "memory.max of the control group /job_7"},
-		"a wider group": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "99999999999\n", "sys/fs/cgroup/a/memory.current": "5\n"},
+		"a wider group": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n",
+			"sys/fs/cgroup/a/memory.max": "99999999999\n", "sys/fs/cgroup/a/memory.current": "5\n"},
 			1 << 30, "MemAvailable"},
 		"version 1": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "9:name=systemd:/\n4:cpu,memory:/slurm/job_7\n0::/\n",
 			"sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes": "9000\n", "sys/fs/cgroup/memory/slurm/job_7/memory.usage_in_bytes": "5000\n",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "5000\n"},
 			4000, "memory.limit_in_bytes of the control group /slurm/job_7"},
-		"the root of a container": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "9000\n", "sys/fs/cgroup/memory.current": "9500\n"},
+		"the root of a container": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "9000\n",
+			"sys/fs/cgroup/memory.current": "9500\n"},
 			1, "memory.max of the control group /"},
 	} {
 		if got := memoryFree(filesOf(c.files)); got.bytes != c.bytes || got.of != c.of {
@@ -48,7 +53,8 @@ func TestTheLeastMemoryThatIsFreeCounts(t *testing.T) {
 
 // Ranks that each stay below cluster.memory_max may take more together than their host has: one of them says so, once per host.
 func TestAHostWithTooLittleMemoryIsWarnedOf(t *testing.T) {
-	big := []string{"data={set: generated, rows: 480, test_rows: 20, features: 100, classes: 3}", "model={name: mlp, layers: [2000]}", "train.stop={updates: 1}", "evaluate.every_epochs=0"}
+	big := []string{"data={set: generated, rows: 480, test_rows: 20, features: 100, classes: 3}",
+		"model={name: mlp, layers: [2000]}", "train.stop={updates: 1}", "evaluate.every_epochs=0"}
 	for name, c := range map[string]struct {
 		mode, hosts string
 		kib         string
@@ -69,7 +75,8 @@ func TestAHostWithTooLittleMemoryIsWarnedOf(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		said := warn.String()
-		if n := strings.Count(said, "so the system may kill a rank"); n != c.want || !strings.Contains(said, c.says) || n > 0 && !strings.Contains(said, "2.00 MiB are free (MemAvailable)") {
+		if n := strings.Count(said, "so the system may kill a rank"); n != c.want || !strings.Contains(said, c.says) ||
+			n > 0 && !strings.Contains(said, "2.00 MiB are free (MemAvailable)") {
 			t.Errorf("%s: %d warnings, want %d, with %q:\n%s", name, n, c.want, c.says, said)
 		}
 	}

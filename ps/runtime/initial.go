@@ -33,7 +33,8 @@ func (r *rank) openInitial() error {
 	var problem error
 	if r.station.Me != 0 && (r.station.Roles.Server(r.station.Me) >= 0 || layout.Reduces(r.station.Config)) {
 		if problem = r.readInitial(path); problem == nil && r.initial.SHA256() != first.SHA256 {
-			problem = fmt.Errorf("model.init: %s has other parameters than rank 0 sees in it: sha256 %.12s against %.12s; put the same file on all hosts", path, r.initial.SHA256(), first.SHA256)
+			problem = fmt.Errorf("model.init: %s has other parameters than rank 0 sees in it: sha256 %.12s against %.12s; "+
+				"put the same file on all hosts", path, r.initial.SHA256(), first.SHA256)
 		}
 	}
 	return r.station.Net.Agree(problem, CodeUsage)
@@ -52,7 +53,8 @@ func (r *rank) readInitial(path string) (err error) {
 // tellInitial says in the log, which there is by now, what parameters begin with.
 func (r *rank) tellInitial() {
 	if r.station.Me == 0 && r.initial != nil {
-		r.station.Log.Info("parameters begin as they are in model.init", "file", r.station.Config.Model.Init, "parameters_sha256", r.initial.SHA256())
+		r.station.Log.Info("parameters begin as they are in model.init", "file", r.station.Config.Model.Init,
+			"parameters_sha256", r.initial.SHA256())
 	}
 }
 

@@ -47,7 +47,8 @@ const still = "train.optimizer={name: sgd, lr: 1.2e-38}"
 // every kind of model, with statistics and with rows.
 func TestParametersGoOutAndComeBackToTheBit(t *testing.T) {
 	mlp := []string{"model={name: mlp, layers: [16, 7]}"}
-	images := []string{"data={set: generated, rows: 480, test_rows: 20, image: [1, 28, 28], classes: 3}", "model={name: lenet}", "train.batch_per_worker=2", "evaluate.every_epochs=0"}
+	images := []string{"data={set: generated, rows: 480, test_rows: 20, image: [1, 28, 28], classes: 3}",
+		"model={name: lenet}", "train.batch_per_worker=2", "evaluate.every_epochs=0"}
 	ratings := []string{"data={set: generated_ratings, rows: 480}", "model={name: matrix_factorization}", "evaluate.every_epochs=0"}
 	for name, c := range map[string]struct {
 		model  []string
@@ -99,7 +100,8 @@ func TestParametersGoOutAndComeBackToTheBit(t *testing.T) {
 func TestTrainingFromAFileIsTheSameOnAnyServers(t *testing.T) {
 	model := []string{"model={name: mlp, layers: [16, 7]}"}
 	if !underRace { // see runsInRaceMode
-		model = []string{"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}", "train.batch_per_worker=2", "evaluate.every_epochs=0"}
+		model = []string{"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}",
+			"model={name: resnet20}", "train.batch_per_worker=2", "evaluate.every_epochs=0"}
 	}
 	dir := filepath.Join(t.TempDir(), "out")
 	path := filepath.Join(t.TempDir(), "init.safetensors")
@@ -108,7 +110,9 @@ func TestTrainingFromAFileIsTheSameOnAnyServers(t *testing.T) {
 	stop := []string{"train.stop={updates: 4}"}
 	seeded := mustTrain(t, load(t, slices.Concat(model, stop)...), 6).Summary.ParametersSHA256
 	want := mustTrain(t, load(t, slices.Concat(model, stop, []string{"model.init=" + path})...), 6).Summary.ParametersSHA256
-	if got := mustTrain(t, load(t, slices.Concat(model, stop, []string{"model.init=" + path, "cluster.servers=5", "shards.slice=range"})...), 9).Summary.ParametersSHA256; got != want || got == seeded {
+	if got := mustTrain(t,
+		load(t, slices.Concat(model, stop, []string{"model.init=" + path, "cluster.servers=5", "shards.slice=range"})...),
+		9).Summary.ParametersSHA256; got != want || got == seeded {
 		t.Errorf("sha256 %s on 5 servers, %s on 2, %s from the seed", got, want, seeded)
 	}
 }
@@ -129,7 +133,8 @@ func TestAFileThatDoesNotFitIsRefusedOnAllRanks(t *testing.T) {
 			_, errs := runPart(t, load(t, set...), 6, other, resume, nil)
 			for rank, err := range errs {
 				var agreed *ExitError
-				if !errors.As(err, &agreed) || agreed.Code != CodeUsage || agreed.Text != errs[0].Error() || !strings.HasPrefix(agreed.Text, "model.init: ") {
+				if !errors.As(err, &agreed) || agreed.Code != CodeUsage || agreed.Text != errs[0].Error() ||
+					!strings.HasPrefix(agreed.Text, "model.init: ") {
 					t.Fatalf("rank %d: %v; rank 0: %v", rank, err, errs[0])
 				}
 			}
@@ -185,7 +190,8 @@ func TestTheCheckpointWinsOverTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		var warn lines
-		res, errs := runPart(t, load(t, append([]string{"train.stop={updates: 12}"}, c.set...)...), 6, dir, dir, func(o *Options) { o.Warn = &warn })
+		res, errs := runPart(t, load(t, append([]string{"train.stop={updates: 12}"}, c.set...)...), 6, dir, dir,
+			func(o *Options) { o.Warn = &warn })
 		if s := mustAgree(t, CodeOK, res, errs).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 7 {
 			t.Errorf("%q: resumed at %+v to sha256 %s, want %s", c.set, s.Resumed, s.ParametersSHA256, want)
 		}
@@ -257,7 +263,8 @@ func TestAManifestSaysWhereEachParameterLies(t *testing.T) {
 func TestAManifestOfTheWaySaysWhereEachParameterLies(t *testing.T) {
 	const updates = 300
 	set := func(updates int) []string {
-		return []string{"model={name: mlp, layers: [16, 7]}", "shards={slice: slices, max_bytes: 100B}", fmt.Sprintf("train.stop={updates: %d}", updates)}
+		return []string{"model={name: mlp, layers: [16, 7]}", "shards={slice: slices, max_bytes: 100B}",
+			fmt.Sprintf("train.stop={updates: %d}", updates)}
 	}
 	dir := filepath.Join(t.TempDir(), "out")
 	mustRunPart(t, load(t, append(set(updates), "checkpoint={every_updates: 20, keep: 99}")...), 6, dir, "")
@@ -268,7 +275,8 @@ func TestAManifestOfTheWaySaysWhereEachParameterLies(t *testing.T) {
 	}
 	defer from.Close()
 	at := int(from.Manifest.Iteration)
-	if _, sha, err := params.Export(from, filepath.Join(t.TempDir(), "out.npz"), true); err != nil || at >= updates || sha != mustTrain(t, load(t, set(at)...), 6).Summary.ParametersSHA256 {
+	if _, sha, err := params.Export(from, filepath.Join(t.TempDir(), "out.npz"), true); err != nil || at >= updates ||
+		sha != mustTrain(t, load(t, set(at)...), 6).Summary.ParametersSHA256 {
 		t.Errorf("at iteration %d sha256 %s, %v; that of a run up to there is another", at, sha, err)
 	}
 }
@@ -333,7 +341,8 @@ func TestAnExportedMLPIsRightForAsManyRows(t *testing.T) {
 	var model []params.Tensor
 	for l := range 3 {
 		name := fmt.Sprintf("fc%d", l+1)
-		model = append(model, params.Tensor{Name: name + ".weight", Shape: []int{widths[l+1], widths[l]}}, params.Tensor{Name: name + ".bias", Shape: []int{widths[l+1]}})
+		model = append(model, params.Tensor{Name: name + ".weight", Shape: []int{widths[l+1], widths[l]}},
+			params.Tensor{Name: name + ".bias", Shape: []int{widths[l+1]}})
 	}
 	file, err := params.OpenInitial(path, model)
 	if err != nil {

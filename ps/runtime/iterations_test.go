@@ -126,7 +126,8 @@ func TestIterationsStayWithinTheirRoom(t *testing.T) {
 			t.Errorf("worker %d: %d rows of %d iterations, want the first %d", w, len(of), s.PerWorker[w].Iterations, room)
 		}
 	}
-	if !strings.Contains(warn.String(), "iterations.csv holds the first iterations of each worker only") || !strings.Contains(warn.String(), "of_each=256") {
+	if !strings.Contains(warn.String(), "iterations.csv holds the first iterations of each worker only") ||
+		!strings.Contains(warn.String(), "of_each=256") {
 		t.Errorf("no warning in %q", warn.String())
 	}
 }
@@ -190,7 +191,8 @@ func TestUnreadableRowsOfAnEarlierPart(t *testing.T) {
 			if s := mustAgree(t, CodeFailed, res, errs).Summary; s == nil || s.Iterations != 9 || s.Resumed.Unrecorded != 4*5 {
 				t.Errorf("summary %+v", s)
 			}
-			if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: iterations.csv: line 1 is not the header") || !strings.Contains(got, "remove the file") {
+			if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: iterations.csv: line 1 is not the header") ||
+				!strings.Contains(got, "remove the file") {
 				t.Errorf("finished %q", got)
 			}
 			if m, err := checkpoint.Open(filepath.Join(dir, checkpoint.Folder, "000000000002")); err != nil || m.Iteration != 9 {

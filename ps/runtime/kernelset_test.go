@@ -57,7 +57,8 @@ func TestKernelSetsAreRecorded(t *testing.T) {
 	if out := part(4, dir, cpu.New(1)); strings.Contains(out, "the checkpoint was computed with") {
 		t.Errorf("a warning about a run that resumes with the same kernels:\n%s", out)
 	}
-	if out, want := part(6, dir, elsewhere{cpu.New(1)}), "WARNING: the checkpoint was computed with "+ours+", this run computes with kernels of another machine"; !strings.Contains(out, want) {
+	if out, want := part(6, dir, elsewhere{cpu.New(1)}), "WARNING: the checkpoint was computed with "+ours+
+		", this run computes with kernels of another machine"; !strings.Contains(out, want) {
 		t.Errorf("no %q in:\n%s", want, out)
 	}
 	// A checkpoint names the kernels of the whole run, not only those of its last part.

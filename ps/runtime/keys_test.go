@@ -28,7 +28,8 @@ func TestBytesOfMessagesWithKeys(t *testing.T) {
 		{shard.KeysList, 1, func(n, k int64) int64 { return 4*n + 12*k }, func(_, k int64) int64 { return 8 * k }},
 		{shard.KeysScalar, 1, func(n, _ int64) int64 { return 12 * n }, func(n, _ int64) int64 { return 8 * n }},
 	} {
-		cfg := load(t, "baseline={name: pslite, keys: "+c.keys+"}", "model={name: mlp, layers: [12]}", "train.stop={updates: 5}", "evaluate={every_epochs: 0}")
+		cfg := load(t, "baseline={name: pslite, keys: "+c.keys+"}", "model={name: mlp, layers: [12]}",
+			"train.stop={updates: 5}", "evaluate={every_epochs: 0}")
 		s := mustTrain(t, cfg, 6).Summary
 		n, k := int64(0), int64(4)
 		for _, sh := range s.PerShard {
@@ -52,7 +53,8 @@ func TestBytesOfMessagesWithKeys(t *testing.T) {
 			messages++ // the keys of a pull never travel in a frame
 		}
 		text := planOf(t, cfg, 6)
-		if want := fmt.Sprintf("each worker at most %d messages, %s; all 4", messages, metrics.Size(bytes)); !strings.Contains(text, want) || !strings.Contains(text, "Baseline pslite: keys: "+c.keys+": every ") {
+		if want := fmt.Sprintf("each worker at most %d messages, %s; all 4", messages,
+			metrics.Size(bytes)); !strings.Contains(text, want) || !strings.Contains(text, "Baseline pslite: keys: "+c.keys+": every ") {
 			t.Errorf("%s: no word of %q in %s", c.keys, want, text)
 		}
 	}
@@ -76,7 +78,8 @@ func TestAWrongKeyEndsTheRun(t *testing.T) {
 		{"list", 0, link.TagReply, 8, "reply of shard */range0 from"},
 	} {
 		t.Run(fmt.Sprintf("%s %x byte %d", c.keys, c.tag, c.at), func(t *testing.T) {
-			set := []string{"baseline={name: pslite, keys: " + c.keys + "}", "cluster.servers=1", "model={name: mlp, layers: [80, 40]}"} // too much for a frame
+			// too much for a frame
+			set := []string{"baseline={name: pslite, keys: " + c.keys + "}", "cluster.servers=1", "model={name: mlp, layers: [80, 40]}"}
 			ts := inproc.New(3, inproc.Options{})
 			ts[c.sender] = &changing{Transport: ts[c.sender], tag: c.tag, at: c.at}
 			_, errs := runOver(t, ts, load(t, set...), nil)

@@ -45,8 +45,10 @@ func boundOf(c *configs.Config) (most int64, ok bool) {
 
 // drawLead draws a small run: schemes with and without a bound, shards on several servers, workers that are slowed down.
 func drawLead(r *rand.Rand) (workers, servers int, set []string) {
-	schemes := []string{"scheme: bsp", "scheme: ssp, staleness: %d", "scheme: ssp, staleness: %d, release: soft", "scheme: essp, staleness: %d", "scheme: bounded_delay, tau: %d",
-		"scheme: asp", "scheme: dssp, s_l: %d, s_u: 7", "scheme: pssp, staleness: %d, probability: 0.5, hard_cap: 6", "scheme: r2sp", "scheme: softsync"}
+	schemes := []string{"scheme: bsp", "scheme: ssp, staleness: %d", "scheme: ssp, staleness: %d, release: soft",
+		"scheme: essp, staleness: %d", "scheme: bounded_delay, tau: %d",
+		"scheme: asp", "scheme: dssp, s_l: %d, s_u: 7", "scheme: pssp, staleness: %d, probability: 0.5, hard_cap: 6",
+		"scheme: r2sp", "scheme: softsync"}
 	draw := func() string {
 		s := schemes[r.IntN(len(schemes))]
 		if strings.Contains(s, "%d") {
@@ -60,7 +62,8 @@ func drawLead(r *rand.Rand) (workers, servers int, set []string) {
 	}
 	workers, servers = 2+r.IntN(4), 1+r.IntN(3)
 	set = []string{sync, fmt.Sprintf("cluster.servers=%d", servers), fmt.Sprintf("seed=%d", r.IntN(1000)), "model={name: mlp, layers: [8]}",
-		fmt.Sprintf("train.stop={samples: %d}", 8*workers*(20+r.IntN(30))), "evaluate={every_epochs: 0}", fmt.Sprintf("send.overlap=%v", r.IntN(4) > 0)}
+		fmt.Sprintf("train.stop={samples: %d}", 8*workers*(20+r.IntN(30))), "evaluate={every_epochs: 0}",
+		fmt.Sprintf("send.overlap=%v", r.IntN(4) > 0)}
 	if r.IntN(2) == 0 {
 		set = append(set, fmt.Sprintf("faults=[{worker: %d, slow: {sleep: %dus}}]", r.IntN(workers), 100+r.IntN(900)))
 	}
@@ -134,7 +137,8 @@ func TestTheLeadInTheRecordsIsWhatTheGateKept(t *testing.T) {
 			apart++
 		}
 	}
-	t.Logf("%d runs: the recorded lead was never above the gates', %d with a bound, %d on hosts with clocks of their own; the largest was %d", held, bounded, apart, most)
+	t.Logf("%d runs: the recorded lead was never above the gates', %d with a bound, %d on hosts with clocks of their "+
+		"own; the largest was %d", held, bounded, apart, most)
 	if *leadRuns >= 12 && (bounded == 0 || apart == 0 || most == 0 || held < *leadRuns/2) {
 		t.Error("the draw is too narrow")
 	}

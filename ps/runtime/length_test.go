@@ -16,7 +16,8 @@ import (
 func TestARunIsAsLongAsPlanSays(t *testing.T) {
 	const workers = 4
 	for _, rule := range []string{
-		"scheme: bsp", "scheme: ssp, staleness: 2", "scheme: ssp, staleness: 2, fold: rank", "scheme: asp", "scheme: softsync, q: 3", "scheme: drop, required: 3", "scheme: r2sp",
+		"scheme: bsp", "scheme: ssp, staleness: 2", "scheme: ssp, staleness: 2, fold: rank", "scheme: asp",
+		"scheme: softsync, q: 3", "scheme: drop, required: 3", "scheme: r2sp",
 	} {
 		for _, stop := range []string{"samples: 1600", "epochs: 2", "updates: 41"} {
 			c := load(t, "sync=[{match: '*', "+rule+"}]", "train.stop={"+stop+"}")

@@ -32,7 +32,8 @@ func endsByItself(t *testing.T, set []string, change func(*Options)) string {
 func TestASilentRankEndsTheRun(t *testing.T) {
 	for mute, name := range map[int]string{0: `rank 0, host here \(s0\)`, 3: `rank 3, host here \(w1\)`} {
 		said := endsByItself(t, []string{"stall.peer=1s"}, func(o *Options) { o.testing.mute = o.Transport.Rank() == mute })
-		if want := `stall: no sign of life for 1s, the limit of stall.peer, of ` + name + `: killed, stopped or cut off.* exit code 4`; !regexp.MustCompile(want).MatchString(said) {
+		if want := `stall: no sign of life for 1s, the limit of stall.peer, of ` + name +
+			`: killed, stopped or cut off.* exit code 4`; !regexp.MustCompile(want).MatchString(said) {
 			t.Errorf("rank %d is mute, and nobody said %q:\n%s", mute, want, said)
 		}
 		if n := strings.Count(said, "state after"); n < 5 {
@@ -44,7 +45,8 @@ func TestASilentRankEndsTheRun(t *testing.T) {
 // The rank that gives up has all ranks print their states, also if it is not rank 0.
 func TestAStallHasAllStatesPrinted(t *testing.T) {
 	for _, worker := range []int{0, 3} { // all other ranks wait for this worker, and one of them gives up
-		said := endsByItself(t, []string{fmt.Sprintf("faults=[{worker: %d, slow: {sleep: 30s}}]", worker), "stall={warn: 100ms, abort: 400ms}"}, func(o *Options) {})
+		said := endsByItself(t,
+			[]string{fmt.Sprintf("faults=[{worker: %d, slow: {sleep: 30s}}]", worker), "stall={warn: 100ms, abort: 400ms}"}, func(o *Options) {})
 		if !strings.Contains(said, "giving up after stall.abort 400ms") {
 			t.Errorf("nobody says why:\n%s", said)
 		}

@@ -24,7 +24,8 @@ func TestResumeWithAnotherPolicy(t *testing.T) {
 		}
 		return "local={policy: " + policy + ", steps: 3}"
 	}
-	changed := strings.Split("policy steps switch fragments pull dynamic compensate delay keep outer.name outer.lr outer.momentum outer.every outer.between", " ")
+	changed := strings.Split("policy steps switch fragments pull dynamic compensate delay keep outer.name outer.lr "+
+		"outer.momentum outer.every outer.between", " ")
 	for i := range changed {
 		changed[i] = "local." + changed[i]
 	}
@@ -43,7 +44,8 @@ func TestResumeWithAnotherPolicy(t *testing.T) {
 			if err := os.CopyFS(dir, os.DirFS(first)); err != nil {
 				t.Fatal(err)
 			}
-			res, errs := runPart(t, toUpdates(t, from.State.Version+11, of(now), sgd, most), 6, dir, dir, func(o *Options) { o.AllowChanged = changed })
+			res, errs := runPart(t, toUpdates(t, from.State.Version+11, of(now), sgd, most), 6, dir, dir,
+				func(o *Options) { o.AllowChanged = changed })
 			if errors.Join(errs...) == nil {
 				if s := res[0].Summary; s.Updates != from.State.Version+11 || s.Samples <= from.Samples || was != local.None && now == local.None {
 					t.Errorf("%s to %s: %d updates and %d samples, after %d and %d", was, now, s.Updates, s.Samples, from.State.Version, from.Samples)
@@ -98,7 +100,8 @@ func TestInvalidOwnStepsAreNamed(t *testing.T) {
 		{adacomm, `"policy":(\[[^\]]*\])`, "[0,1,1]", "own.policy: local: adacomm cannot continue from [0 1 1]"},
 		{adacomm, `"policy":(\[[^\]]*\])`, "[4,1e300,1]", "own.policy: local: adacomm cannot continue from [4 1e+300 1]"},
 		{adacomm, `"policy":(\[[^\]]*\])`, "[4,1]", "own.policy: local: adacomm cannot continue from [4 1]"},
-		{streaming, `"since":(\[[^\]]*\])`, `[{"samples":900,"correct":0,"loss":1}]`, "own.since has 1 entries, but the parameters are exchanged in 3 fragments"},
+		{streaming, `"since":(\[[^\]]*\])`, `[{"samples":900,"correct":0,"loss":1}]`,
+			"own.since has 1 entries, but the parameters are exchanged in 3 fragments"},
 	} {
 		t.Run(c.say, func(t *testing.T) {
 			if underRace {

@@ -34,14 +34,16 @@ type localDraw struct {
 
 func drawLocal(r *rand.Rand) (d localDraw) {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
-	policy := pick("averaging", "averaging", "hpsgd", "hpsgd", "post_local", "diloco", "streaming_diloco", "streaming_diloco", "slowmo", "bmuf", "async_local", "easgd")
+	policy := pick("averaging", "averaging", "hpsgd", "hpsgd", "post_local", "diloco", "streaming_diloco",
+		"streaming_diloco", "slowmo", "bmuf", "async_local", "easgd")
 	count := 1 + r.IntN(5)
 	keys := []string{}
 	add := func(format string, args ...any) { keys = append(keys, fmt.Sprintf(format, args...)) }
 	d.isFixed = r.IntN(2) == 0
 	switch policy {
 	case "averaging", "post_local", "diloco", "slowmo", "bmuf":
-		add("%s", pick("period: {name: constant}", "period: {name: qsr, alpha: 0.02}", fmt.Sprintf("period: {name: adacomm, interval: %d}", 1+r.IntN(4))))
+		add("%s", pick("period: {name: constant}", "period: {name: qsr, alpha: 0.02}",
+			fmt.Sprintf("period: {name: adacomm, interval: %d}", 1+r.IntN(4))))
 		if policy == "post_local" {
 			add("switch: %d", 1+r.IntN(20))
 		}
@@ -72,10 +74,14 @@ func drawLocal(r *rand.Rand) (d localDraw) {
 	if d.colocate {
 		d.servers = min(d.servers, d.workers)
 	}
-	d.set = []string{"local={" + strings.Join(keys, ", ") + "}", "sync=[" + d.rules + "]", fmt.Sprintf("cluster.servers=%d", d.servers), "evaluate.every_epochs=0",
-		"model=" + pick("{name: softmax}", "{name: mlp, layers: [8]}", "{name: mlp, layers: [8, 8, 8]}"), "shards.slice=" + pick("layer", "even", "slices"),
-		"train.optimizer=" + pick("{name: sgd, lr: 0.1}", "{name: momentum, lr: 0.05}", "{name: adam, lr: 0.01}"), "send.overlap=" + pick("true", "true", "false"),
-		"payload=" + pick("{}", "{}", "{push: topk, ratio: 0.2}", "{push: bfloat16, pull: bfloat16}"), "cluster.shared_memory=" + pick("auto", "off"),
+	d.set = []string{"local={" + strings.Join(keys, ", ") + "}", "sync=[" + d.rules + "]",
+		fmt.Sprintf("cluster.servers=%d", d.servers), "evaluate.every_epochs=0",
+		"model=" + pick("{name: softmax}", "{name: mlp, layers: [8]}", "{name: mlp, layers: [8, 8, 8]}"), "shards.slice=" +
+			pick("layer", "even", "slices"),
+		"train.optimizer=" + pick("{name: sgd, lr: 0.1}", "{name: momentum, lr: 0.05}", "{name: adam, lr: 0.01}"),
+		"send.overlap=" + pick("true", "true", "false"),
+		"payload=" + pick("{}", "{}", "{push: topk, ratio: 0.2}", "{push: bfloat16, pull: bfloat16}"),
+		"cluster.shared_memory=" + pick("auto", "off"),
 		fmt.Sprintf("checkpoint={every_updates: %d, keep: 1000}", 3+r.IntN(20))}
 	if d.colocate {
 		d.set = append(d.set, "cluster.placement=colocate")
@@ -182,7 +188,8 @@ func (q *stepsIn) since(t *testing.T, from *stepsIn, drops bool, what string) {
 			ok = ok || got == n || drops && got <= n
 		}
 		if _, known := from.shards[name]; !ok && (known || from.manifest == nil) {
-			t.Fatalf("%s: shard %s has counted %d samples since, but of the workers' steps pushes have reported %v by fragment", what, name, got, taken)
+			t.Fatalf("%s: shard %s has counted %d samples since, but of the workers' steps pushes have reported %v by fragment", what, name, got,
+				taken)
 		}
 	}
 }
@@ -250,7 +257,9 @@ func TestRandomRunsOfStepsResume(t *testing.T) {
 	if t.Failed() {
 		t.Fatalf("to repeat run N: FLUENTPS_LOCAL_FIRST=N FLUENTPS_LOCAL_RUNS=1 go test ./ps/runtime -run TestRandomRunsOfStepsResume")
 	}
-	t.Logf("%d runs in %d parts with %d checkpoints, %d resumed with other workers, %d stopped by a signal, %d compared bit by bit; policies %v; %d rules of sync", cover.runs, cover.parts, cover.checkpoints, cover.resized, cover.stopped, cover.equal, cover.policies, len(cover.syncs))
+	t.Logf("%d runs in %d parts with %d checkpoints, %d resumed with other workers, %d stopped by a signal, %d "+
+		"compared bit by bit; policies %v; %d rules of sync", cover.runs, cover.parts, cover.checkpoints, cover.resized,
+		cover.stopped, cover.equal, cover.policies, len(cover.syncs))
 	if n >= 25 && (cover.runs < n || cover.parts < 2*n || cover.resized == 0 || cover.stopped == 0 || cover.equal == 0) {
 		t.Errorf("%d runs: the draw is too narrow", cover.runs)
 	}
@@ -311,7 +320,8 @@ func playLocal(t *testing.T, seed uint64, cover *localCover) {
 				cover.add(func() { cover.equal++ })
 				want := mustTrain(t, c, d.ranks(workers)).Summary
 				if s.ParametersSHA256 != want.ParametersSHA256 || s.Samples != want.Samples {
-					t.Fatalf("sha256 %.12s of %d samples; %.12s of %d without interruption", s.ParametersSHA256, s.Samples, want.ParametersSHA256, want.Samples)
+					t.Fatalf("sha256 %.12s of %d samples; %.12s of %d without interruption", s.ParametersSHA256, s.Samples,
+						want.ParametersSHA256, want.Samples)
 				}
 			}
 			return

@@ -9,7 +9,8 @@ import (
 // localRun trains a small network with 4 workers and 2 servers for a number of samples.
 func localRun(t *testing.T, set ...string) []float32 {
 	t.Helper()
-	base := []string{"train.stop.samples=3840", "train.stop.updates=null", "cluster.servers=2", "model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.1}"}
+	base := []string{"train.stop.samples=3840", "train.stop.updates=null", "cluster.servers=2",
+		"model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.1}"}
 	return mustTrain(t, load(t, append(base, set...)...), 6).Parameters
 }
 
@@ -80,15 +81,18 @@ func TestLocalPoliciesThatAreEqual(t *testing.T) {
 // one step asp can do that itself.
 func TestAsyncLocalIsASPWithDeltas(t *testing.T) {
 	one := func(set ...string) []float32 {
-		base := []string{"train.stop.samples=960", "train.stop.updates=null", "model={name: mlp, layers: [16]}", "train.optimizer={name: momentum, lr: 0.1}"}
+		base := []string{"train.stop.samples=960", "train.stop.updates=null", "model={name: mlp, layers: [16]}",
+			"train.optimizer={name: momentum, lr: 0.1}"}
 		return mustTrain(t, load(t, append(base, set...)...), 3).Parameters
 	}
 	const n1 = "outer: {lr: 1, momentum: 0, every: 1}}"
 	asp := `sync=[{match: "*", scheme: asp, weight: 1}]`
-	if got, want := one(asp, "local={policy: async_local, dynamic: false, steps: 1, "+n1), one(`sync=[{match: "*", scheme: asp, weight: 1, push: delta}]`); !slices.Equal(got, want) {
+	if got, want := one(asp, "local={policy: async_local, dynamic: false, steps: 1, "+n1),
+		one(`sync=[{match: "*", scheme: asp, weight: 1, push: delta}]`); !slices.Equal(got, want) {
 		t.Errorf("one step: relative difference %.3g to deltas, want none", relative(got, want))
 	}
-	if got, want := one(asp, "local={policy: async_local, dynamic: false, steps: 4, "+n1), one(asp, "local={policy: averaging, steps: 4}"); !slices.Equal(got, want) {
+	if got, want := one(asp, "local={policy: async_local, dynamic: false, steps: 4, "+n1),
+		one(asp, "local={policy: averaging, steps: 4}"); !slices.Equal(got, want) {
 		t.Errorf("four steps: relative difference %.3g to averaging, want none", relative(got, want))
 	}
 }
@@ -96,12 +100,14 @@ func TestAsyncLocalIsASPWithDeltas(t *testing.T) {
 // Every loss is finite, and each policy learns.
 func TestLocalPoliciesLearn(t *testing.T) {
 	learns(t)
-	for _, policy := range []string{"averaging", "hpsgd", "post_local", "diloco", "streaming_diloco", "slowmo", "bmuf", "async_local", "easgd"} {
+	for _, policy := range []string{"averaging", "hpsgd", "post_local", "diloco", "streaming_diloco", "slowmo", "bmuf",
+		"async_local", "easgd"} {
 		set := []string{"local={policy: " + policy + ", steps: 8}", "train.stop={samples: 15360}"}
 		if policy == "async_local" {
 			set = append(set, `sync=[{match: "*", scheme: asp}]`)
 		}
-		s := mustTrain(t, load(t, append([]string{"cluster.servers=2", "model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.1}"}, set...)...), 6).Summary
+		s := mustTrain(t, load(t,
+			append([]string{"cluster.servers=2", "model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.1}"}, set...)...), 6).Summary
 		if s.TestAccuracy == nil || !(*s.TestAccuracy > 0.5) || math.IsNaN(float64(*s.TrainLoss)) {
 			t.Errorf("%s: accuracy %v, loss %v", policy, s.TestAccuracy, s.TrainLoss)
 		}
@@ -129,13 +135,15 @@ func TestSelSyncBetweenItsExtremes(t *testing.T) {
 func TestEveryStepCountsOnce(t *testing.T) {
 	synthetic := []string{"model={name: synthetic, layers: [300, 500]}", "data.features=1"}
 	want := localRun(t, synthetic...)
-	for _, policy := range []string{"averaging, steps: 7", "averaging, steps: 1000", "hpsgd, steps: 1", "hpsgd, steps: 7", "hpsgd, steps: 1000", "post_local, steps: 4, switch: 5"} {
+	for _, policy := range []string{"averaging, steps: 7", "averaging, steps: 1000", "hpsgd, steps: 1",
+		"hpsgd, steps: 7", "hpsgd, steps: 1000", "post_local, steps: 4, switch: 5"} {
 		atMost(t, localRun(t, append([]string{"local={policy: " + policy + "}"}, synthetic...)...), want, 1e-5)
 	}
 }
 
-// The state of optimizers may be averaged, too (DL4J [P]). Averaging after every step then is the momentum of the mean gradient, too; with one
-// worker there is nothing to average; and a round moves as many more bytes as there are numbers in the state.
+// The state of optimizers may be averaged, too (DL4J [P]). Averaging after every step then is the momentum of the
+// mean gradient, too; with one worker there is nothing to average; and a round moves as many more bytes as there are
+// numbers in the state.
 func TestAveragingOfStates(t *testing.T) {
 	momentum, adam := "train.optimizer={name: momentum, lr: 0.05, momentum: 0.8}", "train.optimizer={name: adam, lr: 0.01}"
 	const average = "local={policy: averaging, state: average, steps: "
@@ -157,7 +165,8 @@ func TestAveragingOfStates(t *testing.T) {
 	got := mustTrain(t, load(t, append(one, average+"4}")...), 3).Parameters
 	want := mustTrain(t, load(t, append(one, "local={policy: averaging, steps: 4}")...), 3).Parameters
 	if len(got) != 3*len(want) || !slices.Equal(parameters(got), want) {
-		t.Errorf("one worker: %d numbers beside %d, relative difference %.3g, want three times as many and none", len(got), len(want), relative(parameters(got), want))
+		t.Errorf("one worker: %d numbers beside %d, relative difference %.3g, want three times as many and none", len(got),
+			len(want), relative(parameters(got), want))
 	}
 	if rel := relative(parameters(localRun(t, adam, average+"4}")), localRun(t, adam, "local={policy: averaging, steps: 4}")); rel < 1e-4 {
 		t.Errorf("averaged states of adam end within %.3g of states of the workers' own", rel)

@@ -10,9 +10,11 @@ import (
 )
 
 // hostSet are the settings of runs with teams: server 0 on a host of its own, then two hosts of two ranks.
-var hostSet = []string{"train.stop.samples=3840", "train.stop.updates=null", "cluster.servers=1", "cluster.placement=pack", "cluster.hierarchy=node", "model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.1}"}
+var hostSet = []string{"train.stop.samples=3840", "train.stop.updates=null", "cluster.servers=1",
+	"cluster.placement=pack", "cluster.hierarchy=node", "model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.1}"}
 
-// With one step within a host and one between hosts, a team of ranks that average their parameters makes the update of the sum of their gradients.
+// With one step within a host and one between hosts, a team of ranks that average their parameters makes the update
+// of the sum of their gradients.
 func TestTeamsThatAverageEveryStepAverageGradients(t *testing.T) {
 	want := trainOn(t, "abbccc", load(t, hostSet...)).Parameters
 	got := trainOn(t, "abbccc", load(t, append(hostSet, "local={policy: averaging, steps: 1}")...)).Parameters
@@ -35,7 +37,8 @@ func TestTeamsOfTwoPeriodsAgainstAPlainLoop(t *testing.T) {
 	}
 }
 
-// twoPeriods trains ranks on hosts, which average within their host after so many steps, and between hosts after so many of those averagings.
+// twoPeriods trains ranks on hosts, which average within their host after so many steps, and between hosts after so
+// many of those averagings.
 func twoPeriods(t *testing.T, hosts []int, between, steps, samples int) []float32 {
 	c := load(t, append(hostSet, "cluster.hierarchy=none")...)
 	set, err := cached(layout.DataSpec(c))

@@ -57,7 +57,8 @@ func TestOneRunAtATimeGoesOnInAFolder(t *testing.T) {
 	}
 	for rank, err := range second {
 		var agreed *ExitError
-		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), dir+" is in use by a run that is alive: process ") {
+		if !errors.As(err, &agreed) || agreed.Code != CodeUsage ||
+			!strings.Contains(err.Error(), dir+" is in use by a run that is alive: process ") {
 			t.Fatalf("rank %d of the second: %v", rank, err)
 		}
 	}
@@ -114,7 +115,8 @@ func TestARunWhoseFolderIsExchangedEndsAndSaysSo(t *testing.T) {
 		"renamed": {os.Rename, "%s was renamed to %s while the run wrote it, and nothing has its name now"},
 		"replaced": {func(dir, away string) error {
 			foreign := dir + "-foreign"
-			return errors.Join(os.MkdirAll(filepath.Join(foreign, checkpoint.Folder), 0o777), os.WriteFile(filepath.Join(foreign, metrics.SummaryName), []byte("mine"), 0o666),
+			return errors.Join(os.MkdirAll(filepath.Join(foreign, checkpoint.Folder), 0o777),
+				os.WriteFile(filepath.Join(foreign, metrics.SummaryName), []byte("mine"), 0o666),
 				os.Rename(dir, away), os.Rename(foreign, dir))
 		}, "%s was renamed to %s while the run wrote it, and another folder has its name now"},
 		// a file is there again sooner than the folder is empty, so the lock may be all that is seen to be gone

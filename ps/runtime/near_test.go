@@ -49,7 +49,8 @@ func TestBSPHasTheSameBitsThroughSharedMemory(t *testing.T) {
 		{"servers alone", []int{0, 0, 1, 1, 1, 1}, nil, false},
 		{"shards by size", one, []string{"shards={slice: even, max_bytes: 1KiB}"}, true},
 		{"priority", one, []string{"send={order: priority, window: 256B}"}, true},
-		{"credit, two hosts", []int{0, 1, 0, 0, 1, 1}, []string{"send={order: credit, credit: 100B, tune: {points: 2, steps: 2, min: 50B, max: 500B}}"}, false},
+		{"credit, two hosts", []int{0, 1, 0, 0, 1, 1},
+			[]string{"send={order: credit, credit: 100B, tune: {points: 2, steps: 2, min: 50B, max: 500B}}"}, false},
 		{"colocated", []int{0, 0, 0, 0}, []string{"cluster.placement=colocate"}, true},
 		{"colocated, two hosts", []int{0, 1, 0, 1}, []string{"cluster.placement=colocate"}, false},
 		{"folds at arrival would differ", one, []string{"device.threads=2"}, true},
@@ -79,7 +80,8 @@ func TestVersionsAreSavedFromSharedMemory(t *testing.T) {
 	for _, placement := range []string{"spread", "colocate"} {
 		t.Run(placement, func(t *testing.T) {
 			n := map[string]int{"spread": 6, "colocate": 4}[placement]
-			set := []string{"model={name: mlp, layers: [24, 16]}", "shards={slice: layer, max_bytes: 256B}", "evaluate.every_epochs=0", "checkpoint.keep=1000", "cluster.placement=" + placement}
+			set := []string{"model={name: mlp, layers: [24, 16]}", "shards={slice: layer, max_bytes: 256B}",
+				"evaluate.every_epochs=0", "checkpoint.keep=1000", "cluster.placement=" + placement}
 			with := func(more ...string) *configs.Config { return load(t, append(slices.Clone(set), more...)...) }
 			dir := filepath.Join(t.TempDir(), "out")
 			signals, ended := make(chan string, 1), make(chan struct{})
@@ -157,7 +159,9 @@ func TestSchemesThroughSharedMemory(t *testing.T) {
 // everything has an order, so the bits show it. How long a worker with published versions runs on past the stop depends on
 // when they arrive: as many iterations of asp give the same bits.
 func TestPushesThatWaitForACommitAreNotOverwritten(t *testing.T) {
-	for _, sync := range []string{"{match: '*', scheme: softsync, q: 3}", "{match: '*', scheme: softsync, q: 2, staleness: 4}", "{match: '*', scheme: essp, staleness: 2}", "{match: '*', scheme: ssp, staleness: 2, push: delta, cache: true}"} {
+	for _, sync := range []string{"{match: '*', scheme: softsync, q: 3}",
+		"{match: '*', scheme: softsync, q: 2, staleness: 4}", "{match: '*', scheme: essp, staleness: 2}",
+		"{match: '*', scheme: ssp, staleness: 2, push: delta, cache: true}"} {
 		set := []string{"cluster.servers=1", "sync=[" + sync + "]", "train.stop={samples: 240}"}
 		s := trainShared(t, []int{0, 0}, set...).Summary
 		if strings.Contains(sync, "essp") {
@@ -165,7 +169,8 @@ func TestPushesThatWaitForACommitAreNotOverwritten(t *testing.T) {
 		}
 		want := mustTrain(t, load(t, append(set, "cluster.shared_memory=off")...), 2).Summary
 		if s.ParametersSHA256 != want.ParametersSHA256 || s.Samples < 240 || s.Samples != want.Samples || s.BytesShared == 0 {
-			t.Errorf("%s: sha256 %s after %d samples, by messages %s after %d; %d bytes shared", sync, s.ParametersSHA256, s.Samples, want.ParametersSHA256, want.Samples, s.BytesShared)
+			t.Errorf("%s: sha256 %s after %d samples, by messages %s after %d; %d bytes shared", sync, s.ParametersSHA256,
+				s.Samples, want.ParametersSHA256, want.Samples, s.BytesShared)
 		}
 	}
 }
@@ -201,9 +206,11 @@ func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := res[0].Summary; s.ParametersSHA256 != want.ParametersSHA256 || s.BytesShared != 0 || s.BytesSent != want.BytesSent {
-		t.Errorf("sha256 %s, %d bytes shared, %d sent; want %s, 0, %d", s.ParametersSHA256, s.BytesShared, s.BytesSent, want.ParametersSHA256, want.BytesSent)
+		t.Errorf("sha256 %s, %d bytes shared, %d sent; want %s, 0, %d", s.ParametersSHA256, s.BytesShared, s.BytesSent,
+			want.ParametersSHA256, want.BytesSent)
 	}
-	if got := warned.String(); strings.Count(got, "WARN") != 1 || !strings.Contains(got, "no shared memory") || !strings.Contains(got, "rank 1 cannot have 5 bytes") {
+	if got := warned.String(); strings.Count(got, "WARN") != 1 || !strings.Contains(got, "no shared memory") ||
+		!strings.Contains(got, "rank 1 cannot have 5 bytes") {
 		t.Errorf("warnings %q", got)
 	}
 }
@@ -211,8 +218,10 @@ func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
 // An announcement that fits no push ends the run, and no memory is read.
 func TestAnAnnouncementWithoutAPushFailsTheRun(t *testing.T) {
 	ts := inproc.New(2, inproc.Options{})
-	_, errs := runOver(t, []comm.Transport{ts[0], doubleAnnouncer{ts[1]}}, load(t, "cluster.servers=1", "model={name: synthetic, layers: [1000]}"), nil)
-	if errs[0] == nil || !strings.Contains(errs[0].Error(), "rank 1 announces piece 0 in shared memory, and no push of that piece is in flight") {
+	_, errs := runOver(t, []comm.Transport{ts[0], doubleAnnouncer{ts[1]}},
+		load(t, "cluster.servers=1", "model={name: synthetic, layers: [1000]}"), nil)
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "rank 1 announces piece 0 in shared memory, and no push "+
+		"of that piece is in flight") {
 		t.Errorf("rank 0: %v", errs[0])
 	}
 }

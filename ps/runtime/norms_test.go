@@ -9,7 +9,8 @@ import (
 // a large one no worker waits, and the result is as good. Deltas have norms like gradients. All workers sleep, because fast
 // workers that compute nothing may finish before the straggler has begun, with no worker to wait for.
 func TestVAPHoldsBackByValue(t *testing.T) {
-	const slow = "faults=[{worker: 0, slow: {sleep: 1ms}}, {worker: 1, slow: {sleep: 1ms}}, {worker: 2, slow: {sleep: 1ms}}, {worker: 3, slow: {sleep: 3ms}}]"
+	const slow = "faults=[{worker: 0, slow: {sleep: 1ms}}, {worker: 1, slow: {sleep: 1ms}}, {worker: 2, slow: {sleep: " +
+		"1ms}}, {worker: 3, slow: {sleep: 3ms}}]"
 	for _, push := range []string{"gradient", "delta"} {
 		delayed := map[string]int64{}
 		for _, v0 := range []string{"0", "1000"} {

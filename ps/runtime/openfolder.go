@@ -61,7 +61,8 @@ func (r *rank) openFolder() error {
 	}
 	r.station.Log = metrics.NewLogger(spec)
 	r.nameRanks()
-	r.station.Log.Info("start", "token", r.run.Token, "pid", r.o.PID, "servers", len(r.station.Roles.Servers), "workers", len(r.station.Roles.Workers), "shards", len(r.station.Plan.Shards))
+	r.station.Log.Info("start", "token", r.run.Token, "pid", r.o.PID, "servers", len(r.station.Roles.Servers), "workers",
+		len(r.station.Roles.Workers), "shards", len(r.station.Plan.Shards))
 	return nil
 }
 

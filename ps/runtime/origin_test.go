@@ -31,7 +31,8 @@ func otherRanks(t *testing.T, from string, n int, allowed []string, set ...strin
 func TestACheckpointIsReadByOtherRanks(t *testing.T) {
 	for _, same := range [][]string{
 		{"train.optimizer={name: adam, lr: 0.01}", "model={name: mlp, layers: [24, 16]}"},
-		{"train.optimizer={name: nesterov, lr: 0.05}", `sync=[{match: "*.bias", scheme: bsp}, {match: "*", scheme: ssp, staleness: 0, fold: rank}]`, "model={name: mlp, layers: [24, 16]}"},
+		{"train.optimizer={name: nesterov, lr: 0.05}",
+			`sync=[{match: "*.bias", scheme: bsp}, {match: "*", scheme: ssp, staleness: 0, fold: rank}]`, "model={name: mlp, layers: [24, 16]}"},
 	} {
 		with := func(set ...string) []string { return append(slices.Clone(same), set...) }
 		dir := filepath.Join(t.TempDir(), "out")
@@ -44,7 +45,8 @@ func TestACheckpointIsReadByOtherRanks(t *testing.T) {
 		}{
 			{3, 4, []string{"cluster.servers"}, nil},
 			{1, 4, []string{"cluster.servers", "shards.slice"}, []string{"shards.slice=layer"}},
-			{2, 4, []string{"shards.max_bytes", "shards.slice", "cluster.placement"}, []string{"shards={slice: slices, max_bytes: 128B}", "cluster.placement=pack"}},
+			{2, 4, []string{"shards.max_bytes", "shards.slice", "cluster.placement"},
+				[]string{"shards={slice: slices, max_bytes: 128B}", "cluster.placement=pack"}},
 			{3, 2, []string{"cluster.servers", "workers"}, nil},
 			{2, 2, []string{"workers"}, nil},
 			{1, 8, []string{"cluster.servers", "workers"}, nil},
@@ -52,7 +54,8 @@ func TestACheckpointIsReadByOtherRanks(t *testing.T) {
 			set := append(with(fmt.Sprintf("cluster.servers=%d", c.servers)), c.set...)
 			loaded := otherRanks(t, dir, c.servers+c.workers, c.allowed, append(slices.Clone(set), "train.stop={updates: 20}")...).Summary
 			if loaded.ParametersSHA256 != first.ParametersSHA256 || loaded.Iterations != 20 || loaded.Samples != first.Samples {
-				t.Errorf("%+v: sha256 %.12s after %d iterations and %d samples, was %.12s", c, loaded.ParametersSHA256, loaded.Iterations, loaded.Samples, first.ParametersSHA256)
+				t.Errorf("%+v: sha256 %.12s after %d iterations and %d samples, was %.12s", c, loaded.ParametersSHA256,
+					loaded.Iterations, loaded.Samples, first.ParametersSHA256)
 			}
 			on := otherRanks(t, dir, c.servers+c.workers, c.allowed, append(set, "train.stop={updates: 40}")...).Summary
 			if on.Iterations != 40 || on.Samples != first.Samples+int64(20*8*c.workers) {
@@ -103,7 +106,8 @@ func TestCountsThatOtherWorkersCannotHave(t *testing.T) {
 		_, errs := runPart(t, load(t, "cluster.servers=1", updates(20)), 10, dir, dir, func(o *Options) { o.AllowChanged = []string{"workers"} })
 		return errors.Join(errs...)
 	}
-	if err := again(); err == nil || !strings.Contains(err.Error(), `node.rated is `+most+` with 1 workers; with 9 workers it would be more than `+most) {
+	if err := again(); err == nil ||
+		!strings.Contains(err.Error(), `node.rated is `+most+` with 1 workers; with 9 workers it would be more than `+most) {
 		t.Error(err)
 	}
 	rewriteFile(t, newest, "server-0000.bin", replaceField(t, `"accepted":(\d+)`, most))

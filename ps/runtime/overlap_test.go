@@ -55,7 +55,8 @@ func TestForwardStartsBeforeAllParametersAreThere(t *testing.T) {
 		ranks     int
 	}{{"spread", 2}, {"colocate", 1}} {
 		t.Run(c.placement, func(t *testing.T) {
-			cfg := load(t, "cluster={servers: 1, placement: "+c.placement+"}", "model={name: mlp, layers: [6]}", "shards.slice=layer", "train.stop={updates: 3}", "evaluate.every_epochs=0")
+			cfg := load(t, "cluster={servers: 1, placement: "+c.placement+"}", "model={name: mlp, layers: [6]}",
+				"shards.slice=layer", "train.stop={updates: 3}", "evaluate.every_epochs=0")
 			started := make(chan struct{})
 			ts := inproc.New(c.ranks, inproc.Options{})
 			replies := 0

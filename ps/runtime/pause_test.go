@@ -17,12 +17,17 @@ import (
 // schemesThatPause are rules under which workers are at different iterations, or hold what a shard does not.
 var schemesThatPause = []string{
 	"{match: '*', scheme: asp}", "{match: '*', scheme: ssp, staleness: 3}", "{match: '*', scheme: ssp, staleness: 2, fold: rank}",
-	"{match: '*', scheme: bounded_delay, tau: 3}", "{match: '*', scheme: dssp, s_l: 2, s_u: 4}", "{match: '*', scheme: pssp, staleness: 1, probability: 0.5}",
-	"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", "{match: '*', scheme: drop, required: 3}", "{match: '*', scheme: drop, required: 3, contributors: step}",
-	"{match: '*', scheme: softsync, q: 3}", "{match: '*', scheme: consgd}", "{match: '*', scheme: dynsgd}", "{match: '*', scheme: dynsgd, versions: multi, staleness: 2}",
-	"{match: '*', scheme: ringmaster, delay_threshold: 3}", "{match: '*', scheme: rennala, pushes: 3}", "{match: '*', scheme: ringleader}", "{match: '*', scheme: quorum, required: 2}",
+	"{match: '*', scheme: bounded_delay, tau: 3}", "{match: '*', scheme: dssp, s_l: 2, s_u: 4}",
+	"{match: '*', scheme: pssp, staleness: 1, probability: 0.5}",
+	"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", "{match: '*', scheme: drop, required: 3}",
+	"{match: '*', scheme: drop, required: 3, contributors: step}",
+	"{match: '*', scheme: softsync, q: 3}", "{match: '*', scheme: consgd}", "{match: '*', scheme: dynsgd}",
+	"{match: '*', scheme: dynsgd, versions: multi, staleness: 2}",
+	"{match: '*', scheme: ringmaster, delay_threshold: 3}", "{match: '*', scheme: rennala, pushes: 3}",
+	"{match: '*', scheme: ringleader}", "{match: '*', scheme: quorum, required: 2}",
 	"{match: '*.bias', scheme: quorum}, {match: '*', schemes: [{scheme: quorum, until: 9}, {scheme: bsp}]}",
-	"{match: '*', scheme: r2sp}", "{match: '*', scheme: essp}", "{match: '*', scheme: ssp, push: delta, cache: true}", "{match: '*', scheme: vap, push: delta, v0: 0.01}",
+	"{match: '*', scheme: r2sp}", "{match: '*', scheme: essp}", "{match: '*', scheme: ssp, push: delta, cache: true}",
+	"{match: '*', scheme: vap, push: delta, v0: 0.01}",
 	"{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3}",
 	"{match: '*.bias', scheme: essp}, {match: '*', schemes: [{scheme: bsp, until: 9}, {scheme: asp}]}",
 }
@@ -52,7 +57,8 @@ func holdsEachPushOnce(t *testing.T, dir string, drops bool) *checkpoint.Manifes
 		for _, sh := range state.Shards {
 			shards++
 			if n := sh.Node; n.Samples != batch*n.Accepted || n.Accepted > all || !drops && n.Accepted != all {
-				t.Errorf("%s: shard %s has %d pushes with %d samples, and its workers resume at %v", filepath.Base(dir), sh.Name, n.Accepted, n.Samples, m.Starts)
+				t.Errorf("%s: shard %s has %d pushes with %d samples, and its workers resume at %v", filepath.Base(dir), sh.Name,
+					n.Accepted, n.Samples, m.Starts)
 			}
 		}
 	}
@@ -72,7 +78,8 @@ func TestCheckpointsOfEverySchemeHaveEachPushOnce(t *testing.T) {
 		t.Run(sync, func(t *testing.T) {
 			drops := dropsSome(sync) || strings.Contains(sync, "scheme: drop")
 			to := func(stop string) *configs.Config {
-				return load(t, "sync=["+sync+"]", "train.stop="+stop, "checkpoint={every_updates: 25, keep: 1000}", "data.partition=overlap_reshuffle", "evaluate.every_epochs=0")
+				return load(t, "sync=["+sync+"]", "train.stop="+stop, "checkpoint={every_updates: 25, keep: 1000}",
+					"data.partition=overlap_reshuffle", "evaluate.every_epochs=0")
 			}
 			dir := filepath.Join(t.TempDir(), "out")
 			interrupted(t, to("{time: 1h}"), 6, dir, 3)
@@ -116,10 +123,11 @@ func TestPausesOfOtherRuns(t *testing.T) {
 	for name, set := range map[string][]string{
 		"colocate": {"cluster.placement=colocate", "payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"},
 		"mixed":    {"cluster.placement=mixed", "train.optimizer={name: adam, lr: 0.01}", "shards.max_bytes=64B", "send={order: priority}"},
-		"messages": {"cluster.shared_memory=off", `sync=[{match: "*", scheme: ssp, staleness: 3, push: delta}]`, "train.optimizer={name: adam, lr: 0.01}"},
-		"teams":    {"cluster={servers: 2, hierarchy: node}", "payload={push: topk, ratio: 0.2}", "model={name: mlp, layers: [16]}"},
-		"online":   {"evaluate={every_epochs: 1, where: online}"},
-		"idle":     {"cluster.servers=3", "shards.slice=layer", "send={overlap: false}"},
+		"messages": {"cluster.shared_memory=off", `sync=[{match: "*", scheme: ssp, staleness: 3, push: delta}]`,
+			"train.optimizer={name: adam, lr: 0.01}"},
+		"teams":  {"cluster={servers: 2, hierarchy: node}", "payload={push: topk, ratio: 0.2}", "model={name: mlp, layers: [16]}"},
+		"online": {"evaluate={every_epochs: 1, where: online}"},
+		"idle":   {"cluster.servers=3", "shards.slice=layer", "send={overlap: false}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := map[string]string{"colocate": "aaaa", "mixed": "aaaaaa", "teams": "aaaabbbb", "idle": "aaaaaaa"}[name]
@@ -174,7 +182,8 @@ func TestAPauseChangesNoBit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := func(scheme, stop string) *configs.Config {
-				return load(t, append([]string{"sync=[{match: '*', scheme: " + scheme + "}]", "train.stop=" + stop, "evaluate.every_epochs=0", "checkpoint={every_updates: 20, keep: 1000}"}, set...)...)
+				return load(t, append([]string{"sync=[{match: '*', scheme: " + scheme + "}]", "train.stop=" + stop,
+					"evaluate.every_epochs=0", "checkpoint={every_updates: 20, keep: 1000}"}, set...)...)
 			}
 			dir := filepath.Join(t.TempDir(), "out")
 			interrupted(t, to("drop", "{time: 1h}"), 6, dir, 3)
@@ -185,12 +194,16 @@ func TestAPauseChangesNoBit(t *testing.T) {
 			end := holdsEachPushOnce(t, dirs[0], false)
 			stop := fmt.Sprintf("{updates: %d}", end.Iteration+30)
 			want := mustTrain(t, to("bsp", stop), 6).Summary
-			if got := mustRunPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
-				t.Errorf("after %d pauses: sha256 %s of %d samples, want %s of %d", len(dirs)-1, got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+			if got := mustRunPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 ||
+				got.Samples != want.Samples {
+				t.Errorf("after %d pauses: sha256 %s of %d samples, want %s of %d", len(dirs)-1, got.ParametersSHA256,
+					got.Samples, want.ParametersSHA256, want.Samples)
 			}
 			killedAfter(t, dir, 2)
-			if got := mustRunPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples {
-				t.Errorf("from the second checkpoint: sha256 %s of %d samples, want %s of %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+			if got := mustRunPart(t, to("drop", stop), 6, dir, dir).Summary; got.ParametersSHA256 != want.ParametersSHA256 ||
+				got.Samples != want.Samples {
+				t.Errorf("from the second checkpoint: sha256 %s of %d samples, want %s of %d", got.ParametersSHA256, got.Samples,
+					want.ParametersSHA256, want.Samples)
 			}
 		})
 	}
@@ -199,7 +212,8 @@ func TestAPauseChangesNoBit(t *testing.T) {
 // A run that is stopped, by a signal to any rank or by its time limit, at any moment of a pause, ends with a checkpoint
 // that has every push once.
 func TestARunIsStoppedInAPause(t *testing.T) {
-	sync := []string{"sync=[{match: '*.bias', scheme: ssp, staleness: 1}, {match: '*', scheme: asp}]", "checkpoint={every_updates: 1, keep: 2}", "evaluate.every_epochs=0"}
+	sync := []string{"sync=[{match: '*.bias', scheme: ssp, staleness: 1}, {match: '*', scheme: asp}]",
+		"checkpoint={every_updates: 1, keep: 2}", "evaluate.every_epochs=0"}
 	newest := func(dir string) {
 		t.Helper()
 		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))

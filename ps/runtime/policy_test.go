@@ -32,14 +32,16 @@ func (p *inTurn) Recall(m []float64) error {
 // A policy that a line adds to the table resumes where it was by what it remembers, and no other code knows of it.
 func TestAPolicyThatIsAddedResumes(t *testing.T) {
 	forgetful := false
-	remove, err := localtest.Add(local.Entry{Name: "in_turn", Rule: "rounds of 1 and of 5 steps in turn", Source: "ours", Varies: func(*local.Spec) bool { return true }}.
+	remove, err := localtest.Add(local.Entry{Name: "in_turn", Rule: "rounds of 1 and of 5 steps in turn", Source: "ours",
+		Varies: func(*local.Spec) bool { return true }}.
 		Making(func(local.Spec, local.Env) local.Policy { return &inTurn{forgetful: forgetful} }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer remove()
 	to := func(updates string) *configs.Config {
-		return load(t, "local={policy: in_turn}", "train.stop.updates="+updates, "train.optimizer={name: momentum, lr: 0.05}", "model={name: mlp, layers: [16]}")
+		return load(t, "local={policy: in_turn}", "train.stop.updates="+updates,
+			"train.optimizer={name: momentum, lr: 0.05}", "model={name: mlp, layers: [16]}")
 	}
 	want := mustTrain(t, to("14"), 6).Summary
 	for _, forgetful = range []bool{false, true} {
@@ -47,7 +49,8 @@ func TestAPolicyThatIsAddedResumes(t *testing.T) {
 		mustRunPart(t, to("7"), 6, dir, "")
 		got := mustRunPart(t, to("14"), 6, dir, dir).Summary
 		if same := got.ParametersSHA256 == want.ParametersSHA256; same == forgetful || got.Iterations != 14 {
-			t.Errorf("a policy that forgets: %t; in %d iterations it ends with the parameters of a run without a break: %t", forgetful, got.Iterations, same)
+			t.Errorf("a policy that forgets: %t; in %d iterations it ends with the parameters of a run without a break: %t",
+				forgetful, got.Iterations, same)
 		}
 	}
 }

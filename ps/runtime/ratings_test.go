@@ -42,10 +42,12 @@ func TestMatrixFactorizationLearnsUnderAnyScheme(t *testing.T) {
 
 // A run that fails before the first evaluation does not mention an accuracy either.
 func TestNoAccuracyOfRatingsWithoutAnEvaluation(t *testing.T) {
-	c := load(t, "data={set: generated_ratings, rows: 400, test_rows: 100}", "model={name: matrix_factorization}", "train.optimizer={name: sgd, lr: 1e30}", "train.stop={epochs: 30}")
+	c := load(t, "data={set: generated_ratings, rows: 400, test_rows: 100}", "model={name: matrix_factorization}",
+		"train.optimizer={name: sgd, lr: 1e30}", "train.stop={epochs: 30}")
 	s := trainTogether(t, c).Summary
 	var text strings.Builder
-	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil || !strings.HasPrefix(s.Finished, "diverged") || !strings.Contains(text.String(), "test loss -, test RMSE -") {
+	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil || !strings.HasPrefix(s.Finished, "diverged") ||
+		!strings.Contains(text.String(), "test loss -, test RMSE -") {
 		t.Errorf("error %v; finished %q; no RMSE in\n%s", err, s.Finished, text.String())
 	}
 }
@@ -53,7 +55,8 @@ func TestNoAccuracyOfRatingsWithoutAnEvaluation(t *testing.T) {
 // An L1 penalty leaves weights at exactly 0 under every placement of the step, and the summary counts them.
 func TestL1LeavesZeros(t *testing.T) {
 	zeros := func(set ...string) int64 {
-		c := load(t, append([]string{"data={set: generated, rows: 480, test_rows: 200, features: 20, classes: 2}", "model={name: sparse_logistic}", "train.stop={epochs: 20}"}, set...)...)
+		c := load(t, append([]string{"data={set: generated, rows: 480, test_rows: 200, features: 20, classes: 2}",
+			"model={name: sparse_logistic}", "train.stop={epochs: 20}"}, set...)...)
 		res := trainTogether(t, c)
 		n := int64(0)
 		for _, v := range res.Parameters {
@@ -61,7 +64,8 @@ func TestL1LeavesZeros(t *testing.T) {
 				n++
 			}
 		}
-		if got := res.Summary.Sparsity; c.Train.Optimizer.L1 > 0 && (got == nil || got.Zeros != n || got.Parameters != 21) || c.Train.Optimizer.L1 == 0 && got != nil {
+		if got := res.Summary.Sparsity; c.Train.Optimizer.L1 > 0 &&
+			(got == nil || got.Zeros != n || got.Parameters != 21) || c.Train.Optimizer.L1 == 0 && got != nil {
 			t.Errorf("%v: the summary has %+v, and %d of %d parameters are 0", set, got, n, len(res.Parameters))
 		}
 		return n

@@ -129,7 +129,8 @@ func waitForWriters(t *testing.T) {
 	}
 }
 
-func runPartOnHosts(t *testing.T, ts []comm.Transport, hosts string, c *configs.Config, dir, resume string, m memories, warn io.Writer) ([]Result, []error) {
+func runPartOnHosts(t *testing.T, ts []comm.Transport, hosts string, c *configs.Config, dir, resume string,
+	m memories, warn io.Writer) ([]Result, []error) {
 	return runOver(t, ts, c, func(o *Options) {
 		o.Host = hosts[o.Transport.Rank():][:1]
 		o.Memory, o.Resume = m.of(o.Host), resume
@@ -153,10 +154,12 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 		"two hosts":      {hosts: "abbaab"},
 		"lost host":      {hosts: "aabbcc", again: "aabbdd", lost: "c"},
 		"lost last host": {hosts: "aabbcc", again: "aabb", lost: "c", allow: []string{"workers"}},
-		"residual":       {hosts: "aabbcc", again: "aaddcc", lost: "b", set: []string{"payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"}},
-		"colocate":       {hosts: "abcd", set: []string{"cluster.placement=colocate", "train.optimizer={name: adam, lr: 0.01}", "shards.max_bytes=64B"}},
-		"three hosts":    {hosts: "aabbcc", again: "aaccbb"},
-		"large":          {hosts: "aabb", set: []string{"model={name: mlp, layers: [4000]}", "train.optimizer={name: adam, lr: 0.001}"}},
+		"residual": {hosts: "aabbcc", again: "aaddcc", lost: "b",
+			set: []string{"payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"}},
+		"colocate": {hosts: "abcd",
+			set: []string{"cluster.placement=colocate", "train.optimizer={name: adam, lr: 0.01}", "shards.max_bytes=64B"}},
+		"three hosts": {hosts: "aabbcc", again: "aaccbb"},
+		"large":       {hosts: "aabb", set: []string{"model={name: mlp, layers: [4000]}", "train.optimizer={name: adam, lr: 0.001}"}},
 	} {
 		if underRace && name == "large" { // see runsInRaceMode
 			continue
@@ -164,7 +167,8 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := memories{t, t.TempDir()}
 			to := func(stop string) *configs.Config {
-				return load(t, append([]string{"train.stop=" + stop, "evaluate.every_epochs=0", "checkpoint={every_updates: 20, keep: 1000, replica: 1}"}, q.set...)...)
+				return load(t, append([]string{"train.stop=" + stop, "evaluate.every_epochs=0",
+					"checkpoint={every_updates: 20, keep: 1000, replica: 1}"}, q.set...)...)
 			}
 			dir := filepath.Join(t.TempDir(), "out")
 			runUntilAborted(t, q.hosts, to("{time: 1h}"), dir, 2, m, nil)
@@ -205,7 +209,8 @@ func TestReplicasAreGoneOnFrom(t *testing.T) {
 			if got.Resumed == nil || got.Resumed.Iteration < last.Iteration || !strings.HasPrefix(got.Resumed.Checkpoint, m.root) {
 				t.Fatalf("resumed %+v, the last checkpoint on all hosts is of iteration %d", got.Resumed, last.Iteration)
 			}
-			if want := mustTrain(t, to(stop), len(q.hosts)).Summary; len(q.allow) == 0 && (got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples) {
+			if want := mustTrain(t, to(stop), len(q.hosts)).Summary; len(q.allow) == 0 &&
+				(got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples) {
 				t.Errorf("sha256 %s after %d samples, want %s after %d", got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
 			}
 			for _, host := range "abcd" {
@@ -479,7 +484,8 @@ func TestARunWithoutMemoryForReplicasTrains(t *testing.T) {
 			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
 		}
 	})
-	if err := errors.Join(errs...); err != nil || res[0].Code != CodeAgain || !strings.Contains(said.String(), "no replicas of checkpoints: ") {
+	if err := errors.Join(errs...); err != nil || res[0].Code != CodeAgain ||
+		!strings.Contains(said.String(), "no replicas of checkpoints: ") {
 		t.Errorf("code %d, %v:\n%s", res[0].Code, err, said.String())
 	}
 	if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) < 2 {

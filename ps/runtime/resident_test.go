@@ -14,7 +14,8 @@ import (
 // steps moves the parameters to the device once, and the changes to the host once. The bits are those of steps on the host.
 func TestParametersStayOnTheDeviceBetweenExchanges(t *testing.T) {
 	const arena, workers, step = 20*16 + 16 + 16*8 + 8 + 8*4 + 4, 4, 8 * (20 + 1) // step: the elements of its samples
-	const steps = 24                                                              // of each worker, and a few where they go on until they learn of the end
+	// of each worker, and a few where they go on until they learn of the end
+	const steps = 24
 	for name, c := range map[string]struct {
 		every int // steps in which all parameters move once in each direction
 		goOn  bool
@@ -22,16 +23,24 @@ func TestParametersStayOnTheDeviceBetweenExchanges(t *testing.T) {
 		up    int // elements that a worker uploads beside samples
 		set   []string
 	}{
-		"averaging":             {every: 6, set: []string{"local={policy: averaging, steps: 6}"}},
-		"averaging, no overlap": {every: 6, set: []string{"local={policy: averaging, steps: 6}", "send.overlap=false", "shards={slice: layer, max_bytes: 128B}"}},
-		"of one step":           {every: 1, set: []string{"local={policy: averaging, steps: 1}"}},
-		"nesterov":              {every: 12, set: []string{"local={policy: averaging, steps: 12}", `train.optimizer={name: nesterov, lr: 0.05, weight_decay: 0.01, no_decay: ["*.bias"]}`}},
-		"sgd":                   {every: 8, set: []string{"local={policy: diloco, steps: 8}", "train.optimizer={name: sgd, lr: 0.05, weight_decay: 0.01}"}},
-		"adam":                  {every: 6, up: 5, set: []string{"local={policy: averaging, steps: 6}", "train.optimizer={name: adam, lr: 0.01}", "payload={push: topk, ratio: 0.2}"}},
-		"streaming":             {every: 8, parts: 4, goOn: true, set: []string{"local={policy: streaming_diloco, steps: 8, fragments: 4, delay: 1, keep: 0.25}"}},
-		"hpsgd":                 {every: 4, goOn: true, set: []string{"local={policy: hpsgd, steps: 4}"}},
-		"easgd":                 {every: 4, goOn: true, set: []string{"local={policy: easgd, steps: 4, pull: 0.2}"}},
-		"hpsgd, compensated":    {every: 1, goOn: true, set: []string{"local={policy: hpsgd, steps: 4, compensate: 0.04}", "train.optimizer={name: sgd, lr: 0.1}"}}, // on the host
+		"averaging": {every: 6, set: []string{"local={policy: averaging, steps: 6}"}},
+		"averaging, no overlap": {every: 6,
+			set: []string{"local={policy: averaging, steps: 6}", "send.overlap=false", "shards={slice: layer, max_bytes: 128B}"}},
+		"of one step": {every: 1, set: []string{"local={policy: averaging, steps: 1}"}},
+		"nesterov": {every: 12,
+			set: []string{"local={policy: averaging, steps: 12}",
+				`train.optimizer={name: nesterov, lr: 0.05, weight_decay: 0.01, no_decay: ["*.bias"]}`}},
+		"sgd": {every: 8, set: []string{"local={policy: diloco, steps: 8}", "train.optimizer={name: sgd, " +
+			"lr: 0.05, weight_decay: 0.01}"}},
+		"adam": {every: 6, up: 5,
+			set: []string{"local={policy: averaging, steps: 6}", "train.optimizer={name: adam, lr: 0.01}", "payload={push: topk, ratio: 0.2}"}},
+		"streaming": {every: 8, parts: 4, goOn: true,
+			set: []string{"local={policy: streaming_diloco, steps: 8, fragments: 4, delay: 1, keep: 0.25}"}},
+		"hpsgd": {every: 4, goOn: true, set: []string{"local={policy: hpsgd, steps: 4}"}},
+		"easgd": {every: 4, goOn: true, set: []string{"local={policy: easgd, steps: 4, pull: 0.2}"}},
+		// on the host
+		"hpsgd, compensated": {every: 1, goOn: true,
+			set: []string{"local={policy: hpsgd, steps: 4, compensate: 0.04}", "train.optimizer={name: sgd, lr: 0.1}"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := append([]string{"model={name: mlp, layers: [16, 8]}", "train.stop={samples: 768}"}, c.set...)
@@ -42,7 +51,8 @@ func TestParametersStayOnTheDeviceBetweenExchanges(t *testing.T) {
 			}
 			taken := (count.up - workers*c.up) / step
 			if count.up != workers*c.up+taken*step || taken < workers*steps || !c.goOn && taken != workers*steps {
-				t.Fatalf("%d elements were uploaded in %d steps of %d workers, want %d in each and %d of each worker", count.up, taken, workers, step, c.up)
+				t.Fatalf("%d elements were uploaded in %d steps of %d workers, want %d in each and %d of each worker", count.up,
+					taken, workers, step, c.up)
 			}
 			in, out := float64(count.in)/arena, float64(count.out)/arena // of all workers
 			rounds, spare, short := float64(taken)/float64(c.every), 0., 0.
@@ -51,7 +61,8 @@ func TestParametersStayOnTheDeviceBetweenExchanges(t *testing.T) {
 				spare, short = workers, workers*float64(round-1)/float64(c.every)
 			}
 			if out > rounds+short || out < rounds-spare || in > rounds+2*spare || in < rounds-spare {
-				t.Errorf("in %d steps of %d workers all parameters moved %.2f times in and %.2f out, want once in %d steps", taken, workers, in, out, c.every)
+				t.Errorf("in %d steps of %d workers all parameters moved %.2f times in and %.2f out, want once in %d steps",
+					taken, workers, in, out, c.every)
 			}
 		})
 	}
@@ -63,7 +74,8 @@ func TestStatisticsStayOnTheDevice(t *testing.T) {
 		t.Skip("convolutions")
 	}
 	for _, local := range []string{"local={policy: averaging, steps: 2}", "local={policy: hpsgd, steps: 2}"} {
-		set := []string{local, "data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}", "train.batch_per_worker=3", "train.stop={samples: 72}", "shards.max_bytes=4KiB"}
+		set := []string{local, "data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}",
+			"model={name: resnet20}", "train.batch_per_worker=3", "train.stop={samples: 72}", "shards.max_bytes=4KiB"}
 		want := mustTrain(t, load(t, set...), 6).Summary
 		if got, _ := trainDistant(t, nil, 1, errors.New("no"), set...); got.Summary.ParametersSHA256 != want.ParametersSHA256 {
 			t.Errorf("%s: parameters %s, on the host %s", local, got.Summary.ParametersSHA256, want.ParametersSHA256)

@@ -15,8 +15,10 @@ import (
 func TestTeamsGoOn(t *testing.T) {
 	part := func(dir, resume, stop string) *metrics.Summary {
 		t.Helper()
-		c := load(t, "cluster={servers: 2, hierarchy: node}", "train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*.bias", scheme: bsp, push: delta}, {match: "*", scheme: bsp}]`,
-			"payload={push: topk, ratio: 0.2}", "model={name: mlp, layers: [16]}", stop, "checkpoint={every_updates: 20, keep: 1000}", "evaluate.every_epochs=0")
+		c := load(t, "cluster={servers: 2, hierarchy: node}", "train.optimizer={name: adam, lr: 0.01}",
+			`sync=[{match: "*.bias", scheme: bsp, push: delta}, {match: "*", scheme: bsp}]`,
+			"payload={push: topk, ratio: 0.2}", "model={name: mlp, layers: [16]}", stop,
+			"checkpoint={every_updates: 20, keep: 1000}", "evaluate.every_epochs=0")
 		hosts := "aaaabbbb"
 		signals, ended := make(chan string, 1), make(chan struct{})
 		if resume == "" {
@@ -58,7 +60,8 @@ func TestTeamsGoOn(t *testing.T) {
 // A run that has diverged leaves no checkpoint to resume from.
 func TestARunThatDivergesLeavesNoCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	res, errs := runPart(t, load(t, "train.optimizer={name: sgd, lr: 1e38}", "model={name: mlp, layers: [8]}", updates(10000)), 6, dir, "", nil)
+	res, errs := runPart(t,
+		load(t, "train.optimizer={name: sgd, lr: 1e38}", "model={name: mlp, layers: [8]}", updates(10000)), 6, dir, "", nil)
 	if err := errors.Join(errs...); err != nil || res[0].Code != CodeFailed || !strings.HasPrefix(res[0].Summary.Finished, "diverged") {
 		t.Fatalf("code %d, finished %q: %v", res[0].Code, res[0].Summary.Finished, err)
 	}

@@ -61,7 +61,8 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 		"until":     {`sync=[{match: "*", schemes: [{scheme: bsp, until: 7}, {scheme: ssp, staleness: 0, fold: rank, until: 11}, {scheme: bsp}]}]`},
 		"threads":   {"device.threads=3", "model={name: mlp, layers: [64]}", "cluster.shared_memory=off"},
 		"colocate":  {"cluster.placement=colocate"},
-		"residual":  {"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}", "train.batch_per_worker=2", "evaluate.every_epochs=0"},
+		"residual": {"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}",
+			"model={name: resnet20}", "train.batch_per_worker=2", "evaluate.every_epochs=0"},
 	} {
 		if underRace && name == "residual" { // see runsInRaceMode
 			continue
@@ -84,8 +85,10 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 			if got.ParametersSHA256 != want.ParametersSHA256 {
 				t.Errorf("sha256 %s, want %s", got.ParametersSHA256, want.ParametersSHA256)
 			}
-			if got.Iterations != 24 || got.Samples != want.Samples || got.Resumed == nil || got.Resumed.Iteration != 11 || fmt.Sprint(got.TrainLoss) == "" || *got.TrainLoss != *want.TrainLoss {
-				t.Errorf("%d iterations, %d samples of %d, loss %v of %v, resumed %+v", got.Iterations, got.Samples, want.Samples, *got.TrainLoss, *want.TrainLoss, got.Resumed)
+			if got.Iterations != 24 || got.Samples != want.Samples || got.Resumed == nil || got.Resumed.Iteration != 11 ||
+				fmt.Sprint(got.TrainLoss) == "" || *got.TrainLoss != *want.TrainLoss {
+				t.Errorf("%d iterations, %d samples of %d, loss %v of %v, resumed %+v", got.Iterations, got.Samples, want.Samples,
+					*got.TrainLoss, *want.TrainLoss, got.Resumed)
 			}
 			if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) != 3 {
 				t.Errorf("checkpoints %v, %v", dirs, err)
@@ -98,10 +101,13 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 func TestEverySchemeGoesOn(t *testing.T) {
 	for _, sync := range []string{
 		"{match: '*', scheme: asp}", "{match: '*', scheme: ssp, staleness: 3}", "{match: '*', scheme: ssp, staleness: 2, fold: rank}",
-		"{match: '*', scheme: bounded_delay, tau: 3}", "{match: '*', scheme: dssp, s_l: 2, s_u: 4}", "{match: '*', scheme: pssp, staleness: 1, probability: 0.5}",
-		"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", "{match: '*', scheme: drop, required: 3}", "{match: '*', scheme: drop, required: 3, contributors: step}",
+		"{match: '*', scheme: bounded_delay, tau: 3}", "{match: '*', scheme: dssp, s_l: 2, s_u: 4}",
+		"{match: '*', scheme: pssp, staleness: 1, probability: 0.5}",
+		"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", "{match: '*', scheme: drop, required: 3}",
+		"{match: '*', scheme: drop, required: 3, contributors: step}",
 		"{match: '*', scheme: softsync, q: 3}", "{match: '*', scheme: consgd}", "{match: '*', scheme: dynsgd}", "{match: '*', scheme: r2sp}",
-		"{match: '*', scheme: ringmaster, delay_threshold: 3}", "{match: '*', scheme: rennala, pushes: 3}", "{match: '*', scheme: ringleader}", "{match: '*', scheme: quorum, required: 2}",
+		"{match: '*', scheme: ringmaster, delay_threshold: 3}", "{match: '*', scheme: rennala, pushes: 3}",
+		"{match: '*', scheme: ringleader}", "{match: '*', scheme: quorum, required: 2}",
 		"{match: '*', scheme: essp}", "{match: '*', scheme: ssp, push: delta, cache: true}", "{match: '*', scheme: vap, push: delta, v0: 0.01}",
 		"{match: '*.bias', scheme: drop, required: 3}, {match: '*', scheme: asp}",
 		"{match: '*.bias', scheme: essp}, {match: '*', schemes: [{scheme: bsp, until: 9}, {scheme: asp}]}",
@@ -181,7 +187,8 @@ func TestAnEarlierCheckpointIsTakenWhereTheNewestIsDamaged(t *testing.T) {
 	if s := res[0].Summary; s.ParametersSHA256 != want.ParametersSHA256 || s.Resumed.Iteration != 5 {
 		t.Errorf("resumed at %+v to sha256 %s, want %s", s.Resumed, s.ParametersSHA256, want.ParametersSHA256)
 	}
-	for _, text := range []string{"000000000002: server-0001.bin: it has 40 bytes", "only on rank 1", "going on from the one before", "000000000001"} {
+	for _, text := range []string{"000000000002: server-0001.bin: it has 40 bytes", "only on rank 1",
+		"going on from the one before", "000000000001"} {
 		if !strings.Contains(warn.String(), text) {
 			t.Errorf("no word of %q in %s", text, warn.String())
 		}
@@ -200,7 +207,9 @@ func TestAnEarlierCheckpointIsTakenWhereTheNewestIsDamaged(t *testing.T) {
 	_, errs = runPart(t, load(t), 6, dir, dir, nil)
 	for rank, err := range errs {
 		var agreed *ExitError
-		if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), "no checkpoint is complete; to start again, leave --resume out") || strings.Count(err.Error(), "worker-0002.bin: it is missing") != 2 {
+		if !errors.As(err, &agreed) || agreed.Code != CodeUsage ||
+			!strings.Contains(err.Error(), "no checkpoint is complete; to start again, leave --resume out") ||
+			strings.Count(err.Error(), "worker-0002.bin: it is missing") != 2 {
 			t.Fatalf("rank %d: %v", rank, err)
 		}
 	}
@@ -216,17 +225,22 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		{"another rate", 6, []string{"train.optimizer.lr=0.7", "train.schedule={name: step, every: 5}"}, nil, "\n  train.optimizer.lr: 0.1 in the checkpoint, 0.7 now\n  train.schedule.every: not set in the checkpoint, 5 now"},
+		{"another rate", 6, []string{"train.optimizer.lr=0.7", "train.schedule={name: step, every: 5}"}, nil,
+			"\n  train.optimizer.lr: 0.1 in the checkpoint, 0.7 now\n  train.schedule.every: not set in the checkpoint, 5 now"},
 		{"what to add", 6, []string{"train.optimizer.lr=0.7"}, nil, "--allow-changed train.optimizer.lr"},
-		{"more workers", 7, nil, nil, "\n  workers: 4 in the checkpoint, 5 now\n  change it back, or resume with the new values: --allow-changed workers"},
+		{"more workers", 7, nil, nil, "\n  workers: 4 in the checkpoint, 5 now\n  change it back, or resume with the new " +
+			"values: --allow-changed workers"},
 		{"more servers", 7, []string{"cluster.servers=3"}, nil, "\n  cluster.servers: 2 in the checkpoint, 3 now"},
 		{"other data", 6, []string{"seed=4"}, nil, "use the files and values that the run began with\n  seed: 11 in the checkpoint, 4 now"},
-		{"another run", 6, []string{"data.features=7", "model={name: mlp, layers: [9]}"}, nil, "the folder is that of another run, of model softmax (now mlp) and data of sha256 "},
+		{"another run", 6, []string{"data.features=7", "model={name: mlp, layers: [9]}"}, nil,
+			"the folder is that of another run, of model softmax (now mlp) and data of sha256 "},
 		{"no checkpoint", 6, nil, func(o *Options) { o.Resume = filepath.Dir(dir) }, "there is no checkpoint in "},
 		{"another optimizer", 6, []string{"train.optimizer={name: sgd, lr: 0.1}"}, func(o *Options) {
 			o.AllowChanged = []string{"train.optimizer.name", "train.optimizer.momentum"}
 		}, "has 2 vectors, but the optimizer of the servers needs 1 now; resume with the optimizer and the local.outer of the checkpoint"},
-		{"another model", 6, []string{"model={name: mlp, layers: [9]}"}, func(o *Options) { o.AllowChanged = []string{"model.name", "model.layers"} }, "its parameters, or their groups by rules of sync, differ from those of this run"},
+		{"another model", 6, []string{"model={name: mlp, layers: [9]}"},
+			func(o *Options) { o.AllowChanged = []string{"model.name", "model.layers"} },
+			"its parameters, or their groups by rules of sync, differ from those of this run"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, errs := runPart(t, load(t, c.set...), c.ranks, dir, dir, c.change)
@@ -238,7 +252,8 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 			}
 		})
 	}
-	res, errs := runPart(t, load(t, "train.optimizer.lr=0.05", "train.stop={updates: 40}"), 6, dir, dir, func(o *Options) { o.AllowChanged = []string{"train.optimizer.lr"} })
+	res, errs := runPart(t, load(t, "train.optimizer.lr=0.05", "train.stop={updates: 40}"), 6, dir, dir,
+		func(o *Options) { o.AllowChanged = []string{"train.optimizer.lr"} })
 	if err := errors.Join(errs...); err != nil || res[0].Summary.Iterations != 40 {
 		t.Errorf("with the key allowed: %v", err)
 	}
@@ -302,11 +317,12 @@ func killedAfter(t *testing.T, dir string, number int) {
 // that was never interrupted.
 func TestAVersionThatWasSavedOnTheWayIsACut(t *testing.T) {
 	for name, set := range map[string][]string{
-		"momentum":    nil,
-		"adam":        {"train.optimizer={name: adam, lr: 0.01}", "shards.max_bytes=64B", "send={order: priority}"},
-		"topk":        {"payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"},
-		"delta":       {"train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
-		"colocate":    {"cluster.placement=colocate", "train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: bsp, push: delta}]`, "payload={push: threshold, threshold: 0.05, ratio: 0.5}"},
+		"momentum": nil,
+		"adam":     {"train.optimizer={name: adam, lr: 0.01}", "shards.max_bytes=64B", "send={order: priority}"},
+		"topk":     {"payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"},
+		"delta":    {"train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
+		"colocate": {"cluster.placement=colocate", "train.optimizer={name: adam, lr: 0.01}",
+			`sync=[{match: "*", scheme: bsp, push: delta}]`, "payload={push: threshold, threshold: 0.05, ratio: 0.5}"},
 		"rounds":      {"baseline=pslite"},
 		"keys":        {"baseline={name: pslite, keys: list}"},
 		"same rule":   {`sync=[{match: "*.bias", scheme: ssp, staleness: 0, fold: rank}, {match: "*", scheme: bsp}]`},
@@ -322,7 +338,8 @@ func TestAVersionThatWasSavedOnTheWayIsACut(t *testing.T) {
 				n = 6
 			}
 			to := func(stop string) *configs.Config {
-				return load(t, append([]string{"train.stop=" + stop, "evaluate.every_epochs=0", "checkpoint={every_updates: 20, keep: 1000}"}, set...)...)
+				return load(t, append([]string{"train.stop=" + stop, "evaluate.every_epochs=0",
+					"checkpoint={every_updates: 20, keep: 1000}"}, set...)...)
 			}
 			dir := filepath.Join(t.TempDir(), "out")
 			interrupted(t, to("{time: 1h}"), n, dir, 2)
@@ -333,9 +350,11 @@ func TestAVersionThatWasSavedOnTheWayIsACut(t *testing.T) {
 			}
 			stop := fmt.Sprintf("{updates: %d}", m.Iteration+30)
 			want, got := mustTrain(t, to(stop), n).Summary, mustRunPart(t, to(stop), n, dir, dir).Summary
-			if got.ParametersSHA256 != want.ParametersSHA256 || got.Iterations != want.Iterations || got.Samples != want.Samples || *got.TrainLoss != *want.TrainLoss {
+			if got.ParametersSHA256 != want.ParametersSHA256 || got.Iterations != want.Iterations ||
+				got.Samples != want.Samples || *got.TrainLoss != *want.TrainLoss {
 				t.Errorf("from %+v: sha256 %s after %d iterations and %d samples, loss %v; want %s, %d, %d and %v",
-					got.Resumed, got.ParametersSHA256, got.Iterations, got.Samples, *got.TrainLoss, want.ParametersSHA256, want.Iterations, want.Samples, *want.TrainLoss)
+					got.Resumed, got.ParametersSHA256, got.Iterations, got.Samples, *got.TrainLoss, want.ParametersSHA256,
+					want.Iterations, want.Samples, *want.TrainLoss)
 			}
 			if got.Resumed == nil || got.Resumed.Iteration != m.Iteration {
 				t.Errorf("resumed at %+v, not %d", got.Resumed, m.Iteration)

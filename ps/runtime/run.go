@@ -23,11 +23,14 @@ func Run(o Options) (res Result, err error) {
 	if o.Load == nil {
 		o.Load = workload.Load
 	}
-	r := &rank{o: o, station: &station.Station{Ended: make(chan struct{}), Transport: o.Transport, Config: o.Config, Me: o.Transport.Rank(), Axes: o.axes}}
+	r := &rank{o: o, station: &station.Station{Ended: make(chan struct{}), Transport: o.Transport, Config: o.Config,
+		Me: o.Transport.Rank(), Axes: o.axes}}
 	r.station.Guard = r.guarded
-	r.run = coordinate.New(r.station, coordinate.Options{Mode: o.Mode, Build: o.Build, Hash: o.Hash, Iterations: o.Iterations, Lead: o.Lead, Device: r.newDevice,
-		Resume: resume.Options{Resume: o.Resume, AllowChanged: o.AllowChanged, Memory: o.Memory, Folder: o.Lead.Folder}})
-	r.station.Log = metrics.NewLogger(metrics.LogSpec{Rank: r.station.Me, Tag: fmt.Sprintf("rank %d", r.station.Me), Host: o.Host, Stderr: o.Warn})
+	r.run = coordinate.New(r.station,
+		coordinate.Options{Mode: o.Mode, Build: o.Build, Hash: o.Hash, Iterations: o.Iterations, Lead: o.Lead, Device: r.newDevice,
+			Resume: resume.Options{Resume: o.Resume, AllowChanged: o.AllowChanged, Memory: o.Memory, Folder: o.Lead.Folder}})
+	r.station.Log = metrics.NewLogger(metrics.LogSpec{Rank: r.station.Me, Tag: fmt.Sprintf("rank %d", r.station.Me),
+		Host: o.Host, Stderr: o.Warn})
 	defer r.guard(&res, &err)
 	r.station.Net = link.New(r.station.Transport, link.Options{Apart: r.station.Config != nil && r.station.Config.InRounds()})
 	r.live = r.openLiveness()

@@ -87,7 +87,8 @@ func TestBSPTrainsAndTheSummaryAddsUp(t *testing.T) {
 	if acc := float64(*s.TestAccuracy); acc < 0.8 {
 		t.Errorf("test accuracy %.3f", acc)
 	}
-	if len(s.Evaluations) != 2 || s.Evaluations[0].Samples != 480 || s.Evaluations[1].Samples != 960 || *s.Evaluations[1].TestAccuracy != *s.TestAccuracy {
+	if len(s.Evaluations) != 2 || s.Evaluations[0].Samples != 480 || s.Evaluations[1].Samples != 960 ||
+		*s.Evaluations[1].TestAccuracy != *s.TestAccuracy {
 		t.Errorf("evaluations %+v", s.Evaluations)
 	}
 	for _, sh := range s.PerShard {
@@ -129,7 +130,8 @@ func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := res[0].Summary.ParametersSHA256, mustTrain(t, load(t, "model={name: mlp, layers: [8]}"), 6).Summary.ParametersSHA256; got != want {
+		if got, want := res[0].Summary.ParametersSHA256,
+			mustTrain(t, load(t, "model={name: mlp, layers: [8]}"), 6).Summary.ParametersSHA256; got != want {
 			t.Errorf("pieces of up to %d bytes in frames: sha256 %s, want %s", longest, got, want)
 		}
 	}

@@ -77,7 +77,8 @@ func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
 
 // dropsSome says whether the scheme of a rule drops pushes beside a straggler.
 func dropsSome(sync string) bool {
-	return slices.ContainsFunc([]string{"drop, required", "ringmaster", "rennala"}, func(name string) bool { return strings.Contains(sync, "scheme: "+name) })
+	return slices.ContainsFunc([]string{"drop, required", "ringmaster", "rennala"},
+		func(name string) bool { return strings.Contains(sync, "scheme: "+name) })
 }
 
 // A backup worker makes no other worker wait: the others train on while the straggler computes a push that will be dropped,
@@ -123,8 +124,11 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 		"[{match: '*', scheme: asp}]", "[{match: '*', scheme: ssp, staleness: 3}]", "[{match: '*', scheme: bsp, strict: false, fold: arrival}]",
 		"[{match: '*', scheme: drop, required: 3}]", "[{match: '*', scheme: r2sp}]", "[{match: '*', scheme: vap, push: delta, v0: 0.01}]",
 		"[{match: '*', scheme: ssp, push: delta, cache: true}]", "[{match: '*', scheme: essp}]",
-		"[{match: '*.bias', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 2, push: delta, cache: true}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: essp}]",
-		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: ssp}]", "[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
+		"[{match: '*.bias', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 2, push: delta, cache: true}]",
+		"[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: essp}]",
+		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: bsp}]",
+		"[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: ssp}]",
+		"[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
 	} {
 		// With the race detector each scheme runs in TestCheckpointsOfEverySchemeHaveEachPushOnce, and most of them in other
 		// tests; here they would only run longer.
@@ -200,7 +204,8 @@ func TestASignalEndsTheRunOrderly(t *testing.T) {
 	if s := res[0].Summary; s.Finished != "stopped by SIGTERM" || s.Samples == 0 {
 		t.Errorf("finished %q", s.Finished)
 	}
-	for _, name := range []string{"summary.json", "summary.txt", "histograms.csv", "run.json", "plan.txt", "metrics.jsonl", "metrics.csv", "logs/rank-0005.log"} {
+	for _, name := range []string{"summary.json", "summary.txt", "histograms.csv", "run.json", "plan.txt",
+		"metrics.jsonl", "metrics.csv", "logs/rank-0005.log"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -209,7 +214,8 @@ func TestASignalEndsTheRunOrderly(t *testing.T) {
 
 func TestAStallIsExplained(t *testing.T) {
 	c := load(t, "faults=[{worker: 2, slow: {sleep: 30s}}]", "stall={warn: 100ms, abort: 1h}")
-	mustStall(t, "aaaaaa", c, `worker 0 has waited \d+s to start iteration 1; .*\(bsp\) of server 0`, `server 1 has heard nothing for \d+s; shard 1 .*\(bsp\) waits for worker 2 `)
+	mustStall(t, "aaaaaa", c, `worker 0 has waited \d+s to start iteration 1; .*\(bsp\) of server 0`,
+		`server 1 has heard nothing for \d+s; shard 1 .*\(bsp\) waits for worker 2 `)
 }
 
 func TestAStallAborts(t *testing.T) {
@@ -252,9 +258,12 @@ func TestLaunchMistakesEndOnEveryRankAlike(t *testing.T) {
 				}
 			}
 		}, "open /data/train: file does not exist\n  (only on rank 3, host here; the other 5 of 6 ranks are fine)"},
-		{"a problem before the start", 6, nil, func(o *Options) { o.Problem = errors.New("config.yaml: no such file") }, "config.yaml: no such file"},
-		{"a fault of no worker", 6, []string{"faults=[{worker: 4, slow: {factor: 2}}]"}, nil, "faults[0].worker is 4, but the workers are 0 to 3"},
-		{"batch smaller than the workers", 6, []string{"train.batch_per_worker=null", "train.batch_global=3"}, nil, "train.batch_global is 3, but there are 4 workers"},
+		{"a problem before the start", 6, nil, func(o *Options) { o.Problem = errors.New("config.yaml: no such file") },
+			"config.yaml: no such file"},
+		{"a fault of no worker", 6, []string{"faults=[{worker: 4, slow: {factor: 2}}]"}, nil,
+			"faults[0].worker is 4, but the workers are 0 to 3"},
+		{"batch smaller than the workers", 6, []string{"train.batch_per_worker=null", "train.batch_global=3"}, nil,
+			"train.batch_global is 3, but there are 4 workers"},
 		{"fewer rows than workers", 6, []string{"data.rows=3"}, nil, "the training set has 3 rows for 4 workers"},
 		{"the run folder exists", 6, nil, func(o *Options) { o.Lead.Folder = &metrics.FolderSpec{Out: "."} }, "not empty"},
 	} {

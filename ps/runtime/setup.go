@@ -110,7 +110,8 @@ func (r *rank) setup() error {
 			return err
 		}
 	}
-	o := replica.Options{Memory: r.o.Memory, Host: r.o.Host, Folder: r.run.Folder, Adopted: r.run.Search.Adopted, Earlier: r.run.Search.Earlier}
+	o := replica.Options{Memory: r.o.Memory, Host: r.o.Host, Folder: r.run.Folder, Adopted: r.run.Search.Adopted,
+		Earlier: r.run.Search.Earlier}
 	replicas, err := replica.Open(r.station, o)
 	if err != nil {
 		return err
@@ -171,10 +172,12 @@ func (r *rank) greet() error {
 	}
 	for i, h := range all {
 		if h.Hash != all[0].Hash {
-			return station.Usage("%s reads another config than rank 0: sha256 %.12s against %.12s of the resolved values; do all hosts see the same file, and the same FLUENTPS_* variables?", r.station.Net.Place(i), h.Hash, all[0].Hash)
+			return station.Usage("%s reads another config than rank 0: sha256 %.12s against %.12s of the resolved values; "+
+				"do all hosts see the same file, and the same FLUENTPS_* variables?", r.station.Net.Place(i), h.Hash, all[0].Hash)
 		}
 		if h.Build != all[0].Build {
-			return station.Usage("%s runs another build of fluentps than rank 0: %s against %s; install the same binary on all hosts", r.station.Net.Place(i), h.Build, all[0].Build)
+			return station.Usage("%s runs another build of fluentps than rank 0: %s against %s; install the same binary on "+
+				"all hosts", r.station.Net.Place(i), h.Build, all[0].Build)
 		}
 	}
 	if layout.Teams(r.station.Config) {
@@ -202,7 +205,8 @@ func (r *rank) makeSides() error {
 		r.run.Server.OpenAhead()
 	}
 	if r.station.Roles.Leader(r.station.Me) >= 0 {
-		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Placer: r.placer, Background: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Traces: r.traces, Write: r.run.WriteInBackground}
+		o := train.Options{Start: r.run.From.Start(), Device: r.unit.Device, Placer: r.placer,
+			Background: r.run.Server != nil, Records: r.run.Folder != nil || r.o.Iterations, Traces: r.traces, Write: r.run.WriteInBackground}
 		if t := r.run.Timeline; t != nil {
 			o.Timeline = timeline.NewWorker(t.Rank, int32(r.station.Roles.Leader(r.station.Me)), r.station.Plan)
 		}

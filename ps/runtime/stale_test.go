@@ -40,8 +40,10 @@ func TestRecordsHaveTheStalenessOfEveryRule(t *testing.T) {
 	}{{"100ms", 80}, {"1h", 80}, {"1h", 12}} {
 		t.Run(fmt.Sprintf("%s-%d", c.interval, c.updates), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			cfg := load(t, "model={name: mlp, layers: [6]}", "shards.slice=layer", `sync=[{match: "fc2.*", scheme: bsp}, {match: "*", scheme: ssp, staleness: 3}]`,
-				"faults=[{worker: 3, slow: {sleep: 5ms}}, {worker: '*', slow: {sleep: 1ms}}]", fmt.Sprintf("train.stop={updates: %d}", c.updates), "evaluate.every_epochs=0", "metrics.interval="+c.interval)
+			cfg := load(t, "model={name: mlp, layers: [6]}", "shards.slice=layer",
+				`sync=[{match: "fc2.*", scheme: bsp}, {match: "*", scheme: ssp, staleness: 3}]`,
+				"faults=[{worker: 3, slow: {sleep: 5ms}}, {worker: '*', slow: {sleep: 1ms}}]",
+				fmt.Sprintf("train.stop={updates: %d}", c.updates), "evaluate.every_epochs=0", "metrics.interval="+c.interval)
 			res, errs := world(t, cfg, 6, func(o *Options) {
 				if o.Transport.Rank() == 0 {
 					o.Lead.Folder = &metrics.FolderSpec{Out: dir}
@@ -75,7 +77,8 @@ func TestRecordsHaveTheStalenessOfEveryRule(t *testing.T) {
 			}
 			most := 2 + int(float64(res[0].Summary.TrainS)/station.BeatEvery.Seconds())
 			if fmt.Sprint(got) != fmt.Sprint(want) || int64(last) != delayed || train > most {
-				t.Errorf("the records have %v and %v delayed pulls; the summary %v and %d, of %d records, at most %d", got, last, want, delayed, train, most)
+				t.Errorf("the records have %v and %v delayed pulls; the summary %v and %d, of %d records, at most %d", got, last,
+					want, delayed, train, most)
 			}
 		})
 	}

@@ -199,14 +199,16 @@ func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 
 // Under every scheme variances stay above 0 and means finite, also if each push is a version, or workers keep copies.
 func TestStatisticsUnderOtherSchemes(t *testing.T) {
-	for _, rule := range []string{"asp", "ssp, staleness: 1", "ssp, push: delta, cache: true, staleness: 2", "essp, staleness: 1", "dssp", "pssp", "dsps", "drop, required: 3",
+	for _, rule := range []string{"asp", "ssp, staleness: 1", "ssp, push: delta, cache: true, staleness: 2",
+		"essp, staleness: 1", "dssp", "pssp", "dsps", "drop, required: 3",
 		"softsync, q: 3", "softsync, q: 1, weight: 4", "consgd", "dynsgd", "r2sp", "bounded_delay", "vap",
 		"ringmaster", "rennala", "ringleader", "quorum"} {
 		if !runsInRaceMode(rule, "asp") {
 			continue
 		}
 		t.Run(rule, func(t *testing.T) {
-			c := resnetConfig(t, "train.optimizer={name: sgd, lr: 0.05}", fmt.Sprintf("train.stop={updates: %d}", 3*residualUpdates), fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
+			c := resnetConfig(t, "train.optimizer={name: sgd, lr: 0.05}",
+				fmt.Sprintf("train.stop={updates: %d}", 3*residualUpdates), fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
 			all := mustTrain(t, c, 6).Parameters
 			low, high := math.Inf(1), 0.0
 			for _, p := range paramsOfModel(t, c) {

@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/status"
 )
 
-// While a worker sleeps in its computing, the files of the ranks say so: it computes, the others wait, for it, at a shard of a server that holds
-// back their pulls. When the run is over, all ranks say that they have ended.
+// While a worker sleeps in its computing, the files of the ranks say so: it computes, the others wait, for it, at a
+// shard of a server that holds back their pulls. When the run is over, all ranks say that they have ended.
 func TestStatusOfARunningWorld(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	cfg := load(t, "model={name: mlp, layers: [6]}", "shards.slice=layer", `sync=[{match: "*", scheme: bsp}]`, "cluster.servers=2",
@@ -41,7 +41,8 @@ func TestStatusOfARunningWorld(t *testing.T) {
 			continue
 		}
 		last = r.Text(false)
-		if strings.Contains(last, "w2 computes iteration") && strings.Contains(last, "holds back pulls of shard") && strings.Contains(last, ", for w2 at iteration") && strings.Contains(last, "Waited for: w2, by 2 workers") {
+		if strings.Contains(last, "w2 computes iteration") && strings.Contains(last, "holds back pulls of shard") &&
+			strings.Contains(last, ", for w2 at iteration") && strings.Contains(last, "Waited for: w2, by 2 workers") {
 			seen = true
 		}
 	}

@@ -186,7 +186,8 @@ func TestTheStateIsPrinted(t *testing.T) {
 		for i := range signals {
 			signals[i] = make(chan string, 2)
 		}
-		said := &awaitedLines{want: []*regexp.Regexp{regexp.MustCompile(`state after .* of training.*` + c.says)}, end: sync.OnceFunc(func() { signals[0] <- "SIGTERM" })}
+		said := &awaitedLines{want: []*regexp.Regexp{regexp.MustCompile(`state after .* of training.*` + c.says)},
+			end: sync.OnceFunc(func() { signals[0] <- "SIGTERM" })}
 		late := time.AfterFunc(waitMax, said.end)
 		defer late.Stop()
 		res, errs := world(t, load(t, append(c.set, "train.stop={time: 1h}", "evaluate.every_epochs=0")...), 6, func(o *Options) {
@@ -247,17 +248,19 @@ func TestASecondSignalLeavesWithoutACheckpoint(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "none")
 		res, errs := runPart(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", signalling("SIGTERM"+SignalAgain, to, 40))
 		s := mustAgree(t, CodeFailed, res, errs).Summary
-		if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) > 0 || !strings.HasPrefix(s.Finished, "stopped by ") {
+		if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) > 0 ||
+			!strings.HasPrefix(s.Finished, "stopped by ") {
 			t.Errorf("rank %d: finished %q, checkpoints %v, %v", to, s.Finished, dirs, err)
 		}
 
 		dir = filepath.Join(t.TempDir(), "some")
 		signals := whenSaved(dir, "SIGTERM"+SignalAgain)
-		res, errs = runPart(t, load(t, "checkpoint.every_updates=10", "train.stop={time: 1h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
-			if o.Transport.Rank() == to {
-				o.Interrupt = signals
-			}
-		})
+		res, errs = runPart(t, load(t, "checkpoint.every_updates=10", "train.stop={time: 1h}", "evaluate.every_epochs=0"),
+			6, dir, "", func(o *Options) {
+				if o.Transport.Rank() == to {
+					o.Interrupt = signals
+				}
+			})
 		s = mustAgree(t, CodeAgain, res, errs).Summary
 		dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
 		if err != nil || len(dirs) == 0 {

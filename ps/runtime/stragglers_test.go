@@ -75,7 +75,8 @@ func TestARunReplaysATrace(t *testing.T) {
 			}
 		}
 	}
-	if _, errs := world(t, load(t, set...), 4, nil); errs[0] == nil || !strings.Contains(errs[0].Error(), "has the times of 2 workers, but 3 compute") {
+	if _, errs := world(t, load(t, set...), 4, nil); errs[0] == nil ||
+		!strings.Contains(errs[0].Error(), "has the times of 2 workers, but 3 compute") {
 		t.Error(errs[0])
 	}
 }

@@ -94,8 +94,8 @@ func (r *rank) tellTraining() {
 	r.send(status.Training)
 }
 
-// tellIfDue tells of this rank if it is time to. The goroutine that watches calls it. While the rank computes, nobody holds the lock; while it
-// drives its nodes, the driving goroutine tells.
+// tellIfDue tells of this rank if it is time to. The goroutine that watches calls it. While the rank computes, nobody
+// holds the lock; while it drives its nodes, the driving goroutine tells.
 func (r *rank) tellIfDue(now time.Time) {
 	t := &r.tell
 	if r.run.Folder == nil || now.Before(t.due) {

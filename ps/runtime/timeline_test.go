@@ -66,7 +66,8 @@ func TestTimelines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := timelineOf(t, filepath.Join(t.TempDir(), "out"), 0, "", c.set...)
 			t.Logf("%+v", f)
-			if f.Ranks != 5 || f.Pushes == 0 || f.Loose > 0 || c.whole && 2*f.Whole < f.Pushes || c.overlap && f.Overlapped == 0 || c.withoutArrow && f.Whole > 0 {
+			if f.Ranks != 5 || f.Pushes == 0 || f.Loose > 0 || c.whole && 2*f.Whole < f.Pushes || c.overlap &&
+				f.Overlapped == 0 || c.withoutArrow && f.Whole > 0 {
 				t.Errorf("%+v", f)
 			}
 			if name == "no overlap" && f.Overlapped > 0 {
@@ -86,7 +87,8 @@ func TestTimelineOfAResumedRun(t *testing.T) {
 	if _, err := z.Write(first); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(z.Close(), os.Mkdir(filepath.Join(dir, timeline.Folder), 0o777), os.WriteFile(filepath.Join(dir, timeline.Folder, killed), b.Bytes(), 0o666)); err != nil {
+	if err := errors.Join(z.Close(), os.Mkdir(filepath.Join(dir, timeline.Folder), 0o777),
+		os.WriteFile(filepath.Join(dir, timeline.Folder, killed), b.Bytes(), 0o666)); err != nil {
 		t.Fatal(err)
 	}
 	if f := timelineOf(t, dir, 20, dir, "train.stop={updates: 40}"); f.Whole == 0 || f.Loose > 0 {
@@ -139,7 +141,8 @@ func TestTimelineWithoutAlignment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := warned.String(); strings.Count(text, "is not aligned with rank 0's") != 1 || !strings.Contains(text, fmt.Sprintf("rank %d, ", wrong)) {
+		if text := warned.String(); strings.Count(text, "is not aligned with rank 0's") != 1 ||
+			!strings.Contains(text, fmt.Sprintf("rank %d, ", wrong)) {
 			t.Errorf("rank %d: warned of %q", wrong, text)
 		}
 		if f := trace.Figures(); f.Spans == 0 || f.Loose > 0 || f.Pushes == 0 {

@@ -88,7 +88,8 @@ func (r *rank) beat() {
 
 // openLiveness starts the failure detector.
 func (r *rank) openLiveness() *liveness.Liveness {
-	o := liveness.Options{Code: CodeStall, Separate: r.station.Me == 0 || r.o.Mode == "mpi", Log: r.station.Log, Guard: r.guarded, Mute: r.o.testing.mute,
+	o := liveness.Options{Code: CodeStall, Separate: r.station.Me == 0 || r.o.Mode == "mpi", Log: r.station.Log,
+		Guard: r.guarded, Mute: r.o.testing.mute,
 		State: func() { r.printState(); r.explainWaits() }}
 	if r.station.Config != nil {
 		o.Limit = r.station.Config.Stall.Peer

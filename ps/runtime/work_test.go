@@ -29,7 +29,8 @@ func (l *lender) Step(ev core.WorkEvent, out []core.Order) []core.Order {
 		l.iter = ev.Task.Iter
 		if l.me == 0 {
 			own := core.Task{Owner: 0, Iter: l.iter, Parts: 2, To: 5, Grain: 2}
-			out = append(out, core.Order{Kind: core.Assign, Task: own}, core.Order{Kind: core.Tell, To: 1, Msg: wire.Header{Iter: l.iter, Samples: 5}})
+			out = append(out, core.Order{Kind: core.Assign, Task: own},
+				core.Order{Kind: core.Tell, To: 1, Msg: wire.Header{Iter: l.iter, Samples: 5}})
 		}
 	case core.Came:
 		l.given = append(l.given, core.Task{Owner: ev.Msg.Worker, Iter: ev.Msg.Iter, Part: 1, Parts: 2, From: int32(ev.Msg.Samples), Grain: 2})
@@ -38,7 +39,8 @@ func (l *lender) Step(ev core.WorkEvent, out []core.Order) []core.Order {
 			*l.helped++
 		}
 	}
-	for len(l.given) > 0 && l.given[0].Iter <= l.iter && !(ev.Kind == core.Starting && l.me == l.given[0].Owner) { // computed with the parameters of that iteration
+	// computed with the parameters of that iteration
+	for len(l.given) > 0 && l.given[0].Iter <= l.iter && !(ev.Kind == core.Starting && l.me == l.given[0].Owner) {
 		out = append(out, core.Order{Kind: core.Assign, Task: l.given[0]})
 		l.given = l.given[1:]
 	}
@@ -54,7 +56,8 @@ func TestWorkOfAnotherCounts(t *testing.T) {
 	for _, placement := range []string{"spread", "colocate"} {
 		for _, model := range []string{"softmax", "mlp, layers: [6]"} {
 			t.Run(placement+" "+model, func(t *testing.T) {
-				set := append([]string{"cluster={servers: 2, placement: " + placement + "}", "model={name: " + model + "}", "shards.slice=layer"}, withoutMemory)
+				set := append([]string{"cluster={servers: 2, placement: " + placement + "}", "model={name: " + model + "}",
+					"shards.slice=layer"}, withoutMemory)
 				ranks := map[string]int{"spread": 6, "colocate": 4}[placement]
 				plain := mustTrain(t, load(t, set...), ranks)
 				helped := 0
@@ -76,8 +79,10 @@ func TestWorkOfAnotherCounts(t *testing.T) {
 					helped += n
 				}
 				got := res[0]
-				if got.Summary.Samples != plain.Summary.Samples || got.Summary.Iterations != plain.Summary.Iterations || helped != 30 || counts[1] != 30 {
-					t.Errorf("%d samples in %d iterations, want %d in %d; worker 1 helped %d times", got.Summary.Samples, got.Summary.Iterations, plain.Summary.Samples, plain.Summary.Iterations, counts[1])
+				if got.Summary.Samples != plain.Summary.Samples || got.Summary.Iterations != plain.Summary.Iterations ||
+					helped != 30 || counts[1] != 30 {
+					t.Errorf("%d samples in %d iterations, want %d in %d; worker 1 helped %d times", got.Summary.Samples,
+						got.Summary.Iterations, plain.Summary.Samples, plain.Summary.Iterations, counts[1])
 				}
 				if d := distance(plain.Parameters, got.Parameters); d == 0 || d > 1e-5 {
 					t.Errorf("a parameter is off by %g, want a little: sums are added up in another order", d)
@@ -158,7 +163,8 @@ func TestWorkIsCancelled(t *testing.T) {
 // A stall report says which parts of a slow worker's iteration others have computed.
 func TestAStallOfMovedWorkIsExplained(t *testing.T) {
 	c := load(t, "work.policy=flexrr", "faults=[{worker: 2, slow: {sleep: 30s}}]", "stall={warn: 100ms, abort: 1h}")
-	mustStall(t, "aaaaaa", c, `waits for worker 2 .*; of worker 2 parts \[1.*\] of an unknown number, which its own part tells of its iteration 0 have landed`)
+	mustStall(t, "aaaaaa", c,
+		`waits for worker 2 .*; of worker 2 parts \[1.*\] of an unknown number, which its own part tells of its iteration 0 have landed`)
 }
 
 // Under FlexRR a slow worker's helpers compute samples of its batch, and a run ends with the parameters of a run without it, except for the
@@ -166,12 +172,14 @@ func TestAStallOfMovedWorkIsExplained(t *testing.T) {
 func TestFlexRRMovesWork(t *testing.T) {
 	for _, placement := range []string{"spread", "colocate"} {
 		t.Run(placement, func(t *testing.T) {
-			set := []string{"cluster={servers: 2, placement: " + placement + "}", withoutMemory, "faults=[{worker: 1, slow: {sleep: 40ms}}]", "train.stop={updates: 6}"}
+			set := []string{"cluster={servers: 2, placement: " + placement + "}", withoutMemory,
+				"faults=[{worker: 1, slow: {sleep: 40ms}}]", "train.stop={updates: 6}"}
 			ranks := map[string]int{"spread": 6, "colocate": 4}[placement]
 			plain := mustTrain(t, load(t, set...), ranks)
 			moved := mustTrain(t, load(t, append(set, "work={policy: flexrr, micro: 1}")...), ranks)
 			if moved.Summary.Samples != plain.Summary.Samples || moved.Summary.Iterations != plain.Summary.Iterations {
-				t.Errorf("%d samples in %d iterations, want %d in %d", moved.Summary.Samples, moved.Summary.Iterations, plain.Summary.Samples, plain.Summary.Iterations)
+				t.Errorf("%d samples in %d iterations, want %d in %d", moved.Summary.Samples, moved.Summary.Iterations,
+					plain.Summary.Samples, plain.Summary.Iterations)
 			}
 			if d := distance(plain.Parameters, moved.Parameters); d == 0 || d > 1e-5 {
 				t.Errorf("a parameter is off by %g, want a little: sums are added up in another order", d)
@@ -191,11 +199,12 @@ func (d threaded) SetThreads(n int) {
 	d.Device.(kernels.Threaded).SetThreads(n)
 }
 
-// Under EPSP a slow worker gets threads of others on its host, its kernels use them, and the run ends with the parameters of a run without it, except for
-// the order in which gradients are added. On another host no thread moves.
+// Under EPSP a slow worker gets threads of others on its host, its kernels use them, and the run ends with the
+// parameters of a run without it, except for the order in which gradients are added. On another host no thread moves.
 func TestThreadsMoveToAStraggler(t *testing.T) {
 	const base, most = 4, 6
-	set := []string{"cluster={servers: 1}", withoutMemory, "device={kind: cpu, threads: 4}", "faults=[{worker: 1, slow: {sleep: 40ms}}]", "train.stop={updates: 8}"}
+	set := []string{"cluster={servers: 1}", withoutMemory, "device={kind: cpu, threads: 4}",
+		"faults=[{worker: 1, slow: {sleep: 40ms}}]", "train.stop={updates: 8}"}
 	plain := mustTrain(t, load(t, set...), 5)
 	for hosts, moves := range map[string]bool{"aaaaa": true, "aabcd": false} {
 		var mu sync.Mutex
@@ -225,7 +234,8 @@ func TestThreadsMoveToAStraggler(t *testing.T) {
 			for _, n := range ns {
 				sum += n
 			}
-			if len(ns) != int(s.Iterations) || ns[0] != base || slices.Min(ns) < 1 || slices.Max(ns) > most || !moves && sum != base*len(ns) || moves && w == 1 && slices.Max(ns) == base {
+			if len(ns) != int(s.Iterations) || ns[0] != base || slices.Min(ns) < 1 || slices.Max(ns) > most || !moves &&
+				sum != base*len(ns) || moves && w == 1 && slices.Max(ns) == base {
 				t.Errorf("%s: worker %d computes %d iterations with %v threads", hosts, w, s.Iterations, ns)
 			}
 			if got := float64(s.Threads) * float64(len(ns)); math.Abs(got-float64(sum)) > 1e-6 {

@@ -53,8 +53,10 @@ func TestTasksHaveTheBitsOfASimulatedRun(t *testing.T) {
 // sameAsSimulated runs a configuration with real gradients in virtual time, and compares.
 func sameAsSimulated(t *testing.T, c *configs.Config, want *metrics.Summary, axes station.Axes) {
 	t.Helper()
-	if g := simulated(t, c, axes); g.ParametersSHA256 != want.ParametersSHA256 || g.Samples != want.Samples || *g.TrainLoss != *want.TrainLoss {
-		t.Errorf("simulated %.12s after %d samples with train loss %v, the run %.12s, %d, %v", g.ParametersSHA256, g.Samples, *g.TrainLoss, want.ParametersSHA256, want.Samples, *want.TrainLoss)
+	if g := simulated(t, c, axes); g.ParametersSHA256 != want.ParametersSHA256 || g.Samples != want.Samples ||
+		*g.TrainLoss != *want.TrainLoss {
+		t.Errorf("simulated %.12s after %d samples with train loss %v, the run %.12s, %d, %v", g.ParametersSHA256,
+			g.Samples, *g.TrainLoss, want.ParametersSHA256, want.Samples, *want.TrainLoss)
 	}
 }
 

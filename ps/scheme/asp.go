@@ -9,10 +9,11 @@ type ASPParams struct{}
 func (p *ASPParams) Check() error { return nil }
 
 var asp = Entry{
-	Name:     "asp",
-	Short:    "nobody waits; every push makes a version",
-	Rule:     "a pull is answered at once; one commit per push",
-	Paper:    "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), condition table, row ASP, inferred from the released code; MXNet kvstore dist_async",
+	Name:  "asp",
+	Short: "nobody waits; every push makes a version",
+	Rule:  "a pull is answered at once; one commit per push",
+	Paper: "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), condition table, row ASP, inferred from the released " +
+		"code; MXNet kvstore dist_async",
 	Evidence: "C",
 	Use:      "the fastest iterations where stale gradients do no harm; the lower end of every comparison",
 	Scope:    PerShard,

@@ -11,7 +11,8 @@ type BoundedDelayParams struct {
 // Check names the key, the value, the limit and the way out.
 func (p *BoundedDelayParams) Check() error {
 	if p.Tau < 0 {
-		return fmt.Errorf("tau: %d is below 0, the delay at which each iteration waits for all before it; set 0 (as bsp) or more, or set scheme: asp for no bound", p.Tau)
+		return fmt.Errorf("tau: %d is below 0, the delay at which each iteration waits for all before it; set 0 (as bsp) "+
+			"or more, or set scheme: asp for no bound", p.Tau)
 	}
 	if p.Tau > stalenessMax {
 		return fmt.Errorf("tau: %d is above %d, more iterations than any run has; set scheme: asp for no bound", p.Tau, stalenessMax)

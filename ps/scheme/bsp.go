@@ -15,10 +15,11 @@ type BSPParams struct {
 func (p *BSPParams) Check() error { return p.Release.check() }
 
 var bsp = Entry{
-	Name:     "bsp",
-	Short:    "every worker waits for all others after each iteration; results repeat to the bit",
-	Rule:     "a pull waits until every worker has pushed the iteration (c - v <= 0); one commit per iteration",
-	Paper:    "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), condition table, row BSP, inferred from the released code; strict as in MXNet kvstore dist_sync",
+	Name:  "bsp",
+	Short: "every worker waits for all others after each iteration; results repeat to the bit",
+	Rule:  "a pull waits until every worker has pushed the iteration (c - v <= 0); one commit per iteration",
+	Paper: "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), condition table, row BSP, inferred from the released " +
+		"code; strict as in MXNet kvstore dist_sync",
 	Evidence: "C",
 	Use:      "the exact baseline: equal machines, results that must be reproducible to the bit",
 	Scope:    PerShard,
@@ -37,7 +38,8 @@ func newBSP(env Env, common Common, params Params) (Scheme, error) {
 		return nil, fmt.Errorf("bsp: %w", err)
 	}
 	if !p.Strict && common.Fold != FoldArrival {
-		return nil, errors.New("bsp: strict: false applies each push as it arrives, but fold: rank waits until its iteration closes; set fold: arrival too, or leave strict out")
+		return nil, errors.New("bsp: strict: false applies each push as it arrives, but fold: rank waits until its " +
+			"iteration closes; set fold: arrival too, or leave strict out")
 	}
 	r := rule{name: "bsp", limit: fixed{0}, release: p.Release, perPush: !p.Strict}
 	return newGate(env, common, FoldRank, r)

@@ -15,8 +15,9 @@ type Code interface {
 	// Weights are those of these pushes; where they do not decode, those that come nearest to it. 0: the push is not needed.
 	Weights(arrived []int32) []float64
 	Samples() int64 // of all partitions of an iteration
-	// Private says that each worker pushes twice an iteration: first the gradient of samples that no other worker computes, as part 0 of 2, and then its sum of
-	// partitions, as part 1. All private parts make the whole gradient with what the others decode to.
+	// Private says that each worker pushes twice an iteration: first the gradient of samples that no other worker
+	// computes, as part 0 of 2, and then its sum of partitions, as part 1. All private parts make the whole gradient
+	// with what the others decode to.
 	Private() bool
 	Deadline() time.Duration // how long after its first push an iteration closes in any case; 0: never
 }
@@ -28,26 +29,33 @@ type CodedParams struct{}
 func (p *CodedParams) Check() error { return nil }
 
 var coded = Entry{
-	Name:     "coded",
-	Rule:     "gradient coding: pushes are staged until those that have arrived decode to the gradient of the whole batch; weighed so, they are one commit; a push of a closed iteration is dropped and its worker continues at v; a pull waits until its iteration is open (c - v <= 0); when a deadline has passed, or nobody else can push, what has arrived is decoded approximately; with private parts (work.code.alpha) an iteration also waits for that of each worker in the run, and adds it whole",
-	Short:    "pushes of `work: {policy: coded}`: any N - s of them make the whole gradient",
-	Paper:    "Gradient Coding (Tandon, Lei, Dimakis, Karampatziakis, ICML 2017), released code; the deadline and what is done after losses are ours",
+	Name: "coded",
+	Rule: "gradient coding: pushes are staged until those that have arrived decode to the gradient of the whole " +
+		"batch; weighed so, they are one commit; a push of a closed iteration is dropped and its worker continues at v; " +
+		"a pull waits until its iteration is open (c - v <= 0); when a deadline has passed, or nobody else can push, " +
+		"what has arrived is decoded approximately; with private parts (work.code.alpha) an iteration also waits for " +
+		"that of each worker in the run, and adds it whole",
+	Short: "pushes of `work: {policy: coded}`: any N - s of them make the whole gradient",
+	Paper: "Gradient Coding (Tandon, Lei, Dimakis, Karampatziakis, ICML 2017), released code; the deadline and " +
+		"what is done after losses are ours",
 	Evidence: "A",
-	Use:      "with work.policy: coded, which sets it: s workers are slow or lost, and no gradient may be missing; each worker computes s+1 times as much",
-	Scope:    PerShard,
-	Fold:     FoldRank,
-	Behind:   true,
-	Work:     "coded",
-	Weight:   NoWeight,
-	Params:   func() Params { return &CodedParams{} },
-	LeadMax:  func(Params) (int64, bool) { return 0, true },
-	Whole:    func(Common, Params) bool { return true },
-	New:      newCoded,
+	Use: "with work.policy: coded, which sets it: s workers are slow or lost, and no gradient may be missing; " +
+		"each worker computes s+1 times as much",
+	Scope:   PerShard,
+	Fold:    FoldRank,
+	Behind:  true,
+	Work:    "coded",
+	Weight:  NoWeight,
+	Params:  func() Params { return &CodedParams{} },
+	LeadMax: func(Params) (int64, bool) { return 0, true },
+	Whole:   func(Common, Params) bool { return true },
+	New:     newCoded,
 }
 
 func newCoded(env Env, common Common, _ Params) (Scheme, error) {
 	if common.Fold == FoldArrival {
-		return nil, fmt.Errorf("coded: fold: arrival folds a push as it comes, but its weight is known only when enough have arrived; use fold: rank")
+		return nil, fmt.Errorf("coded: fold: arrival folds a push as it comes, but its weight is known only when enough " +
+			"have arrived; use fold: rank")
 	}
 	c := &decoding{code: env.Code, since: unknown}
 	if c.code == nil {
@@ -139,8 +147,8 @@ func (c *decoding) waits(g *gate, out []Decision) []Decision {
 	return append(out, Decision{Kind: WakeAt, Worker: NoWorker, Shard: g.shard, At: c.since + c.code.Deadline()})
 }
 
-// fold folds the pushes of one iteration, the private parts whole and the others with their weights, and drops those that are not needed. Private parts are first in
-// the list.
+// fold folds the pushes of one iteration, the private parts whole and the others with their weights, and drops those
+// that are not needed. Private parts are first in the list.
 func (c *decoding) fold(g *gate, pushes []push, out []Decision) []Decision {
 	c.arrived, c.since = c.arrived[:0], unknown
 	alone := 0
@@ -162,7 +170,8 @@ func (c *decoding) fold(g *gate, pushes []push, out []Decision) []Decision {
 	return out
 }
 
-// whole counts the samples of all partitions in a commit, also of those whose workers have not pushed, and says whether it has all of the gradient.
+// whole counts the samples of all partitions in a commit, also of those whose workers have not pushed, and says
+// whether it has all of the gradient.
 func (c *decoding) whole(d *Decision) {
 	d.Approximate = !c.isExact
 	if n := c.code.Samples(); n > 0 {

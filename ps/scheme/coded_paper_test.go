@@ -47,7 +47,9 @@ func (h *hindsight) workersOf(pushes []int) (workers []int32) {
 // isRepeated says whether the private part, or the sum, that lands at event k had landed before, in an earlier life of its worker.
 func (h *hindsight) isRepeated(k int) bool {
 	ev := h.history[k]
-	return ev.Parts > 1 && slices.ContainsFunc(h.pushesOf(ev.Iter, k-1), func(p int) bool { return h.history[p].Worker == ev.Worker && h.history[p].Part == ev.Part })
+	return ev.Parts > 1 &&
+		slices.ContainsFunc(h.pushesOf(ev.Iter, k-1),
+			func(p int) bool { return h.history[p].Worker == ev.Worker && h.history[p].Part == ev.Part })
 }
 
 // privateEnd is the iteration behind the last one of which a private part counts, up to event k; 0: there is none.
@@ -120,7 +122,8 @@ func (h *hindsight) decoded(k int) (out []scheme.Decision) {
 		for i, weight := range c.Weights(h.workersOf(codewords)) {
 			ev := h.history[codewords[i]]
 			if weight == 0 {
-				out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Part: ev.Part, Iter: j, Reason: scheme.Surplus})
+				out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Part: ev.Part, Iter: j,
+					Reason: scheme.Surplus})
 				continue
 			}
 			f := fold(ev, float64(min(1, n)))
@@ -136,13 +139,15 @@ func (h *hindsight) decoded(k int) (out []scheme.Decision) {
 		}
 	}
 	if v := h.v[k+1]; c.Deadline() > 0 && h.codedMoves(k) && h.codedSince(v, k, k) == k {
-		out = append(out, scheme.Decision{Kind: scheme.WakeAt, Worker: scheme.NoWorker, Shard: schemetest.Shard, At: h.history[k].At + c.Deadline()})
+		out = append(out, scheme.Decision{Kind: scheme.WakeAt, Worker: scheme.NoWorker, Shard: schemetest.Shard,
+			At: h.history[k].At + c.Deadline()})
 	}
 	return out
 }
 
-// Without a deadline each iteration is one commit, in which every partition counts once, however the pushes arrive (gradient coding [A]: a B = 1), and so does
-// the private part of each worker in the run. It closes with less only when no worker in the run can push it any more.
+// Without a deadline each iteration is one commit, in which every partition counts once, however the pushes arrive
+// (gradient coding [A]: a B = 1), and so does the private part of each worker in the run. It closes with less only
+// when no worker in the run can push it any more.
 func TestCodedCountsEachPartitionOnce(t *testing.T) {
 	keys := setting(t, "coded", "")
 	exact, few, private := 0, 0, 0

@@ -40,9 +40,10 @@ func (r rule) limited(s int64) rule {
 }
 
 var consgd = Entry{
-	Name:     "consgd",
-	Short:    "workers push local steps, and the server adds 1/N of each",
-	Rule:     "pulls as in ssp; a push is the delta of a local step at a constant rate, and is added with the constant weight 1/N; one commit per push",
+	Name:  "consgd",
+	Short: "workers push local steps, and the server adds 1/N of each",
+	Rule: "pulls as in ssp; a push is the delta of a local step at a constant rate, and is added with the " +
+		"constant weight 1/N; one commit per push",
 	Paper:    "ConSGD (Jiang, Cui, Zhang, Yu, SIGMOD 2017) as described by its abstract and by two implementations of others; 1/N recalled",
 	Evidence: "R",
 	Use:      "workers of uneven speed that step with their own optimizer: no update can move the parameters by more than 1/N of itself",

@@ -26,10 +26,12 @@ func (p *DropParams) Check() error {
 
 // drop is bsp with backup workers: v is the number of iterations closed, and slow workers may be behind it.
 var drop = Entry{
-	Name:     "drop",
-	Rule:     "backup workers: iteration v closes with its first N_t pushes, which are one commit; a push of a closed iteration is dropped and its worker continues at v; a pull waits until its iteration is open (c - v <= 0)",
-	Short:    "backup workers: the first `required` pushes close an iteration, later ones are dropped",
-	Paper:    "Sync-opt (Chen et al., arXiv 1604.00981, 2016), as in the documentation of the authors' framework; the condition table of FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), row drop stragglers, inferred",
+	Name: "drop",
+	Rule: "backup workers: iteration v closes with its first N_t pushes, which are one commit; a push of a closed " +
+		"iteration is dropped and its worker continues at v; a pull waits until its iteration is open (c - v <= 0)",
+	Short: "backup workers: the first `required` pushes close an iteration, later ones are dropped",
+	Paper: "Sync-opt (Chen et al., arXiv 1604.00981, 2016), as in the documentation of the authors' framework; the " +
+		"condition table of FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), row drop stragglers, inferred",
 	Evidence: "A",
 	Use:      "many workers of which a few are slow now and then, when no gradient may be stale; (N - N_t)/N of the computation is wasted",
 	Scope:    PerShard,

@@ -134,7 +134,8 @@ func TestDropWithSlowWorkers(t *testing.T) {
 		{3, 3, 0, 100}, {4, 3, 1, 100}, {6, 3, 3, 100}, {8, 3, 5, 100}, {4, 3, 2, 0}, {4, 4, 1, 0},
 	} {
 		if got := updates(c.workers, c.required, c.slow); got != c.want {
-			t.Errorf("%d workers, %d required, %d slow: %d updates in the time of 100 iterations, want %d", c.workers, c.required, c.slow, got, c.want)
+			t.Errorf("%d workers, %d required, %d slow: %d updates in the time of 100 iterations, want %d", c.workers,
+				c.required, c.slow, got, c.want)
 		}
 	}
 }
@@ -191,7 +192,8 @@ func TestDropWithTooFewWorkers(t *testing.T) {
 		t.Fatalf("%v, want %s", s, want)
 	}
 	got := step(scheme.Left, 2, 0)
-	want := "[fold s0 w0 i0: pending = 1*push fold s0 w1 i0: pending = 1*pending + 1*push commit s0 i0: update 0.5*pending at lr*1, samples=2 reply s0 w0 i1]"
+	want := "[fold s0 w0 i0: pending = 1*push fold s0 w1 i0: pending = 1*pending + 1*push commit s0 i0: update " +
+		"0.5*pending at lr*1, samples=2 reply s0 w0 i1]"
 	if got != want {
 		t.Errorf("the surplus worker leaves: decided %s, want %s", got, want)
 	}

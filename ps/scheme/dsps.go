@@ -36,10 +36,12 @@ func (p *DSPSParams) Check() error {
 }
 
 var dsps = Entry{
-	Name:     "dsps",
-	Short:    "ssp whose bound moves between `s_min` and `s_max`, by how uneven the workers are",
-	Rule:     "as ssp, with a bound that each shard sets anew every few iterations, from s_min where all workers are equally fast to s_max where one is twice as slow as another; one commit per push",
-	Paper:    "our stand-in: FluentPS (Yao, Wu, Wang, IEEE Cluster 2019) names DSPS as SSP with a changing bound; the formula of its likely source (Zhang et al., Sensors 17(10):2172, 2017) was not found",
+	Name:  "dsps",
+	Short: "ssp whose bound moves between `s_min` and `s_max`, by how uneven the workers are",
+	Rule: "as ssp, with a bound that each shard sets anew every few iterations, from s_min where all workers are " +
+		"equally fast to s_max where one is twice as slow as another; one commit per push",
+	Paper: "our stand-in: FluentPS (Yao, Wu, Wang, IEEE Cluster 2019) names DSPS as SSP with a changing bound; the " +
+		"formula of its likely source (Zhang et al., Sensors 17(10):2172, 2017) was not found",
 	Evidence: "X",
 	Use:      "where it is not known in advance whether, or when, a worker becomes slow",
 	Scope:    PerShard,

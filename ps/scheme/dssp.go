@@ -43,10 +43,12 @@ func (p *DSSPParams) Check() error {
 }
 
 var dssp = Entry{
-	Name:     "dssp",
-	Short:    "ssp whose bound moves between `s_l` and `s_u`, by the measured speed of the workers",
-	Rule:     "a pull waits until c - v <= s_l, unless the worker is the fastest and its pushes are predicted to meet one of the slowest within s_u: then it gets a grant of extra iterations; one commit per push",
-	Paper:    "DSSP (Zhao, An, Liu, Chen, ICDCS 2019), Algorithms 1 and 2, for mode: literal; bounded, the default, is ours: it keeps the premise of Theorem 2",
+	Name:  "dssp",
+	Short: "ssp whose bound moves between `s_l` and `s_u`, by the measured speed of the workers",
+	Rule: "a pull waits until c - v <= s_l, unless the worker is the fastest and its pushes are predicted to meet " +
+		"one of the slowest within s_u: then it gets a grant of extra iterations; one commit per push",
+	Paper: "DSSP (Zhao, An, Liu, Chen, ICDCS 2019), Algorithms 1 and 2, for mode: literal; bounded, the default, " +
+		"is ours: it keeps the premise of Theorem 2",
 	Evidence: "P",
 	Use:      "workers of constant but uneven speed, when the best staleness is not known in advance",
 	Scope:    PerShard,

@@ -409,7 +409,8 @@ func (f *follower) replies(shard int32) (out []scheme.Decision) {
 		}
 		if ev.Iter <= f.v {
 			f.spent[k] = true
-			out = append(out, scheme.Decision{Kind: scheme.Reply, Worker: ev.Worker, Shard: shard, Iter: max(ev.Iter, f.clock[ev.Worker], f.v), Src: scheme.SlotParams})
+			out = append(out, scheme.Decision{Kind: scheme.Reply, Worker: ev.Worker, Shard: shard,
+				Iter: max(ev.Iter, f.clock[ev.Worker], f.v), Src: scheme.SlotParams})
 		}
 	}
 	return out
@@ -419,7 +420,8 @@ func (f *follower) replies(shard int32) (out []scheme.Decision) {
 func TestFollowIsItsDumbTwin(t *testing.T) {
 	eachStep(t, func(t *rapid.T, v schemetest.Variant, workers int) {
 		p := newPair(t, v, workers)
-		twin := &follower{rank: v.Common.Fold == scheme.FoldRank, clock: make([]int64, workers), left: make([]bool, workers), spent: map[int]bool{}}
+		twin := &follower{rank: v.Common.Fold == scheme.FoldRank, clock: make([]int64, workers),
+			left: make([]bool, workers), spent: map[int]bool{}}
 		p.see = func(ev scheme.Event, got []scheme.Decision) {
 			if want := twin.step(ev); !slices.Equal(got, want) {
 				t.Fatalf("%v: decided\n%v\nthe twin\n%v\nstate %v", ev, got, want, p.schemes[1])

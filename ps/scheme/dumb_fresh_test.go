@@ -105,12 +105,14 @@ func (h *hindsight) table(k int) (out []scheme.Decision) {
 		scale := 0.0
 		for rank := range int32(h.env.Workers) {
 			if samples[rank] > 0 {
-				out = append(out, scheme.Decision{Kind: scheme.Fold, Worker: rank, Shard: schemetest.Shard, Iter: iter, Dst: scheme.SlotPending, Src: scheme.SlotMean + scheme.Slot(rank),
+				out = append(out, scheme.Decision{Kind: scheme.Fold, Worker: rank, Shard: schemetest.Shard, Iter: iter,
+					Dst: scheme.SlotPending, Src: scheme.SlotMean + scheme.Slot(rank),
 					Scale: scale, Weight: 1 / (float64(len(samples)) * float64(samples[rank]))})
 				scale = 1
 			}
 		}
-		out = append(out, scheme.Decision{Kind: scheme.Commit, Worker: w, Shard: schemetest.Shard, Iter: iter, Dst: scheme.SlotParams, Src: scheme.SlotPending, Scale: 1, Weight: 1, Samples: sum})
+		out = append(out, scheme.Decision{Kind: scheme.Commit, Worker: w, Shard: schemetest.Shard, Iter: iter,
+			Dst: scheme.SlotParams, Src: scheme.SlotPending, Scale: 1, Weight: 1, Samples: sum})
 		clear(samples)
 	}
 	return out

@@ -98,7 +98,8 @@ func lowestFree(slot map[int64]scheme.Slot) scheme.Slot {
 // intoMean folds push ev into a mean of d pushes, and commits the change of the mean.
 func intoMean(ev scheme.Event, mean scheme.Slot, d float64) (out []scheme.Decision) {
 	step := func(dst, src scheme.Slot, scale, weight float64) {
-		out = append(out, scheme.Decision{Kind: scheme.Fold, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter, Dst: dst, Src: src, Scale: scale, Weight: weight})
+		out = append(out, scheme.Decision{Kind: scheme.Fold, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter, Dst: dst,
+			Src: src, Scale: scale, Weight: weight})
 	}
 	part := 1 / (d + 1)
 	if d == 0 {

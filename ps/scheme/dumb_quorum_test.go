@@ -125,7 +125,8 @@ func (h *hindsight) playQuorum() {
 // has not pushed, left or come since, and -1 if there is none.
 func (h *hindsight) askedAt(w int32, from, k int) int {
 	for i := k; i >= from; i-- {
-		if i < k && slices.ContainsFunc(h.quorum.decisions[i], func(d scheme.Decision) bool { return d.Kind == scheme.AskElsewhere && d.Worker == w }) {
+		if i < k && slices.ContainsFunc(h.quorum.decisions[i],
+			func(d scheme.Decision) bool { return d.Kind == scheme.AskElsewhere && d.Worker == w }) {
 			return i
 		}
 		if ev := h.history[i]; ev.Worker == w && (ev.Kind == scheme.Pushed || ev.Kind == scheme.Left || ev.Kind == scheme.Joined) {

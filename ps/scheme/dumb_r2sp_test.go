@@ -193,7 +193,8 @@ func (p *plainRotation) announced(w *plainWorker, iter int64, blocked, queued ti
 		w.firstAt = map[int64]time.Duration{iter: p.now}
 	}
 	if t := w.last; t != nil && t.landed > 0 {
-		t.pull, t.busy, t.push, t.took = max(0, w.sentAt-t.landed), max(0, p.now-before-blocked), max(0, t.landed-t.grant-queued), max(0, p.now-t.grant-queued)
+		t.pull, t.busy, t.push, t.took = max(0, w.sentAt-t.landed), max(0, p.now-before-blocked),
+			max(0, t.landed-t.grant-queued), max(0, p.now-t.grant-queued)
 		w.turns = append(w.turns, *t)
 		if t.due > 0 && t.table == p.table {
 			p.table.late[w] = append(p.table.late[w], p.now-t.due)

@@ -79,7 +79,8 @@ var twins = map[string]twin{
 	"quorum": {bound: (*hindsight).quorumBound, admits: (*hindsight).quorumAdmits, play: (*hindsight).playQuorum,
 		rejudges: func(h *hindsight, k int) bool { return h.quorum.ended[k] },
 		decides:  func(h *hindsight, k int) []scheme.Decision { return h.quorum.decisions[k] }},
-	"coded": {bound: atMost(0), late: func(h *hindsight, k int) bool { return h.history[k].Iter < h.v[k] }, moves: (*hindsight).codedV, decides: (*hindsight).decoded},
+	"coded": {bound: atMost(0), late: func(h *hindsight, k int) bool { return h.history[k].Iter < h.v[k] },
+		moves: (*hindsight).codedV, decides: (*hindsight).decoded},
 }
 
 // atMost is a bound that never changes; key is the bound of an integer key of the scheme, where below 0 means none.
@@ -190,7 +191,8 @@ func liveClocks(clock []int64, left []bool) (live []int64) {
 func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 	ev := h.history[k]
 	if ev.Kind == scheme.Pushed && !h.counts(k) {
-		out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Part: ev.Part, Iter: ev.Iter, Reason: h.reason(k)})
+		out = append(out, scheme.Decision{Kind: scheme.Drop, Worker: ev.Worker, Shard: ev.Shard, Part: ev.Part,
+			Iter: ev.Iter, Reason: h.reason(k)})
 	}
 	switch {
 	case h.twin.decides != nil:
@@ -221,7 +223,8 @@ func (h *hindsight) decisions(k int) (out []scheme.Decision) {
 // counts says whether the push at event k adds something.
 func (h *hindsight) counts(k int) bool {
 	ev := h.history[k]
-	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker] && !(h.twin.late != nil && h.twin.late(h, k)) && !h.isRepeated(k)
+	return ev.Kind == scheme.Pushed && ev.Samples > 0 && !h.left[k][ev.Worker] &&
+		!(h.twin.late != nil && h.twin.late(h, k)) && !h.isRepeated(k)
 }
 
 // reason is why the push at event k adds nothing.
@@ -429,7 +432,8 @@ func record(t *rapid.T, env scheme.Env, s scheme.Scheme, plain bool) (history []
 }
 
 // recordNorms is record with pushes whose norms are filled in.
-func recordNorms(t *rapid.T, env scheme.Env, s scheme.Scheme, plain bool, norms func(*scheme.Event)) (history []scheme.Event, answers [][]scheme.Decision) {
+func recordNorms(t *rapid.T, env scheme.Env, s scheme.Scheme, plain bool,
+	norms func(*scheme.Event)) (history []scheme.Event, answers [][]scheme.Decision) {
 	d := schemetest.Driver{Env: env, Plain: plain, Norms: norms, See: func(ev scheme.Event, decisions []scheme.Decision) {
 		history = append(history, ev)
 		answers = append(answers, decisions)

@@ -23,7 +23,8 @@ func (h *hindsight) playVAP() {
 			}
 		}
 		for a := range k + 1 {
-			if ev := h.history[a]; ev.Kind == scheme.Wanted && h.answered[a] < 0 && !h.left[a][ev.Worker] && !h.leftBetween(ev.Worker, a, k) && h.mayGo(a, k) {
+			if ev := h.history[a]; ev.Kind == scheme.Wanted && h.answered[a] < 0 && !h.left[a][ev.Worker] &&
+				!h.leftBetween(ev.Worker, a, k) && h.mayGo(a, k) {
 				h.answered[a] = k
 			}
 		}

@@ -25,7 +25,8 @@ func (p *DynSGDParams) Check() error {
 	case "single":
 	case "multi":
 		if p.Staleness < 0 || p.Staleness > meansStalenessMax {
-			return fmt.Errorf("staleness: %d, but versions: multi keeps s+2 means of a shard's size; set 0 to %d, or versions: single", p.Staleness, meansStalenessMax)
+			return fmt.Errorf("staleness: %d, but versions: multi keeps s+2 means of a shard's size; set 0 to %d, or "+
+				"versions: single", p.Staleness, meansStalenessMax)
 		}
 	default:
 		return fmt.Errorf("versions: %q is not one of single, multi; single is the default", p.Versions)
@@ -34,18 +35,21 @@ func (p *DynSGDParams) Check() error {
 }
 
 var dynsgd = Entry{
-	Name:     "dynsgd",
-	Rule:     "pulls as in ssp; a push is the delta of a local step, and is added with the weight 1/d, where d is its delay: one more than the pushes committed since its worker pulled, or the number of pushes of the same version; one commit per push",
-	Short:    "workers push local steps, and the server divides each by its delay",
-	Paper:    "DynSGD (Jiang, Cui, Zhang, Yu, SIGMOD 2017): versions: single as in a distributed-Keras library of others; multi, the server of the paper, recalled",
+	Name: "dynsgd",
+	Rule: "pulls as in ssp; a push is the delta of a local step, and is added with the weight 1/d, where d is its " +
+		"delay: one more than the pushes committed since its worker pulled, or the number of pushes of the same version; one commit per push",
+	Short: "workers push local steps, and the server divides each by its delay",
+	Paper: "DynSGD (Jiang, Cui, Zhang, Yu, SIGMOD 2017): versions: single as in a distributed-Keras library of " +
+		"others; multi, the server of the paper, recalled",
 	Evidence: "M",
-	Use:      "workers of uneven speed without tuning the weight of their pushes: the later an update arrives, the less it moves the parameters",
-	Scope:    PerShard,
-	Push:     "delta",
-	Fold:     FoldArrival,
-	Weight:   "1",
-	Params:   func() Params { return &DynSGDParams{Versions: "single", Staleness: 3, Release: ReleaseSoft} },
-	Bound:    "staleness",
+	Use: "workers of uneven speed without tuning the weight of their pushes: the later an update arrives, the " +
+		"less it moves the parameters",
+	Scope:  PerShard,
+	Push:   "delta",
+	Fold:   FoldArrival,
+	Weight: "1",
+	Params: func() Params { return &DynSGDParams{Versions: "single", Staleness: 3, Release: ReleaseSoft} },
+	Bound:  "staleness",
 	LeadMax: func(p Params) (int64, bool) {
 		s := p.(*DynSGDParams).Staleness
 		return max(s, 0), s >= 0
@@ -88,7 +92,8 @@ type byDelay struct {
 func (m byDelay) pushed(g *gate, p push, seen int64, out []Decision) []Decision {
 	d := m.version - seen + 1
 	if d < 1 {
-		panic(fmt.Sprintf("scheme: shard %d: worker %d's push of iteration %d was computed on version %d, but the newest is %d", g.shard, p.worker, p.iter, seen, m.version))
+		panic(fmt.Sprintf("scheme: shard %d: worker %d's push of iteration %d was computed on version %d, but the newest "+
+			"is %d", g.shard, p.worker, p.iter, seen, m.version))
 	}
 	g.mix = byDelay{version: m.version + 1}
 	return g.commitPushes(p.worker, p.iter, g.weight/float64(d), g.fold(p, out))

@@ -8,7 +8,8 @@ import "testing"
 // 2 and 5 are live. So replied keeps workers on the newest version when s+2 are open.
 func TestVersionsOfDynSGDAreMoreThanSAndTwo(t *testing.T) {
 	for _, c := range []struct{ max, want int }{{100, 5}, {4, 4}} {
-		s, err := newDynSGD(Env{Workers: 2, Shards: []int32{0}, Servers: 1}, Common{}, &DynSGDParams{Versions: "multi", Staleness: 2, Release: ReleaseSoft})
+		s, err := newDynSGD(Env{Workers: 2, Shards: []int32{0}, Servers: 1}, Common{},
+			&DynSGDParams{Versions: "multi", Staleness: 2, Release: ReleaseSoft})
 		if err != nil {
 			t.Fatal(err)
 		}

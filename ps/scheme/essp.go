@@ -14,7 +14,8 @@ type ESSPParams struct {
 // Check names the key, the value, the limit and the way out.
 func (p *ESSPParams) Check() error {
 	if p.Staleness > keptMax {
-		return fmt.Errorf("staleness: %d is above %d, and a worker keeps its last s+1 pushes; lower it, or set scheme: ssp with push: delta and cache: true", p.Staleness, keptMax)
+		return fmt.Errorf("staleness: %d is above %d, and a worker keeps its last s+1 pushes; lower it, or set scheme: "+
+			"ssp with push: delta and cache: true", p.Staleness, keptMax)
 	}
 	ssp := SSPParams{Staleness: p.Staleness, Release: ReleaseSoft}
 	return ssp.Check()
@@ -24,15 +25,18 @@ func (p *ESSPParams) Check() error {
 const keptMax = 1_000_000
 
 var essp = Entry{
-	Name:     "essp",
-	Rule:     "the bound of ssp, but a worker pulls once and then subscribes: whenever v advances, the current version is published to every worker; a worker starts c on its copy, with its own updates added, once the copy has clock >= c - s; one commit per push",
+	Name: "essp",
+	Rule: "the bound of ssp, but a worker pulls once and then subscribes: whenever v advances, the current " +
+		"version is published to every worker; a worker starts c on its copy, with its own updates added, once the copy " +
+		"has clock >= c - s; one commit per push",
 	Short:    "ssp whose servers publish each version to all workers, which do not ask",
 	Paper:    "ESSP (AAAI 2015) as SSPPush in Petuum Bösen's code; whole shards in place of its dirty rows",
 	Evidence: "C",
-	Use:      "as ssp, where waiting for replies costs more than sending a version to each worker at each step of v, and s+2 copies of the parameters fit on a worker",
-	Scope:    PerShard,
-	Fold:     FoldArrival,
-	Push:     "delta",
+	Use: "as ssp, where waiting for replies costs more than sending a version to each worker at each step of v, " +
+		"and s+2 copies of the parameters fit on a worker",
+	Scope: PerShard,
+	Fold:  FoldArrival,
+	Push:  "delta",
 	// As for ssp.
 	Weight:  DeltaWhole,
 	Copies:  func(Params) Copies { return Published },
@@ -49,7 +53,8 @@ func newESSP(env Env, common Common, params Params) (Scheme, error) {
 		return nil, fmt.Errorf("essp: %w", err)
 	}
 	if common.Fold == FoldRank {
-		return nil, fmt.Errorf("essp: fold: rank delays pushes until their iteration closes, and a published version must contain every push that has landed; use fold: arrival")
+		return nil, fmt.Errorf("essp: fold: rank delays pushes until their iteration closes, and a published version " +
+			"must contain every push that has landed; use fold: arrival")
 	}
 	g, err := newGate(env, common, FoldArrival, rule{name: "essp", limit: fixed{p.Staleness}, release: ReleaseSoft, perPush: true})
 	if err != nil {

@@ -60,23 +60,24 @@ func TestESSPGate(t *testing.T) {
 			env := scheme.Env{Workers: n, Shards: []int32{schemetest.Shard}, Servers: 1}
 			reader := esspReader{staleness: staleness, clock: make([]int64, n), know: make([]int64, n), waits: make([]bool, n)}
 			other := ssp.New(env)
-			d := schemetest.Driver{Env: env, Plain: true, Subscribed: true, Bound: staleness, See: func(ev scheme.Event, decisions []scheme.Decision) {
-				answers := other.Step(ev, nil)
-				if ev.Kind == scheme.Wanted {
-					return // the first pull of each, which both answer at once
-				}
-				if ev.Kind == scheme.Pushed {
-					answers = other.Step(scheme.Event{Kind: scheme.Wanted, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter + 1}, answers)
-				}
-				var want []int32
-				for _, r := range replies(answers) {
-					want = append(want, r.Worker)
-				}
-				slices.Sort(want)
-				if got := reader.step(ev, decisions); !slices.Equal(got, want) {
-					rt.Fatalf("%v: %v start an iteration, under ssp %v", ev, got, want)
-				}
-			}}
+			d := schemetest.Driver{Env: env, Plain: true, Subscribed: true, Bound: staleness,
+				See: func(ev scheme.Event, decisions []scheme.Decision) {
+					answers := other.Step(ev, nil)
+					if ev.Kind == scheme.Wanted {
+						return // the first pull of each, which both answer at once
+					}
+					if ev.Kind == scheme.Pushed {
+						answers = other.Step(scheme.Event{Kind: scheme.Wanted, Worker: ev.Worker, Shard: ev.Shard, Iter: ev.Iter + 1}, answers)
+					}
+					var want []int32
+					for _, r := range replies(answers) {
+						want = append(want, r.Worker)
+					}
+					slices.Sort(want)
+					if got := reader.step(ev, decisions); !slices.Equal(got, want) {
+						rt.Fatalf("%v: %v start an iteration, under ssp %v", ev, got, want)
+					}
+				}}
 			d.Run(rt, essp.New(env))
 		})
 	}

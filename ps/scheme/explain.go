@@ -63,7 +63,8 @@ func (e Entry) commonDocs() []ParamDoc {
 	}
 	docs := []ParamDoc{fold}
 	if e.Push != "" {
-		docs = append(docs, ParamDoc{Key: "push", Default: e.Push, Allowed: e.Push, Doc: "what a push carries; the worker steps with its own optimizer, and update: add adds the change"})
+		docs = append(docs, ParamDoc{Key: "push", Default: e.Push, Allowed: e.Push,
+			Doc: "what a push carries; the worker steps with its own optimizer, and update: add adds the change"})
 	}
 	if e.Weight == NoWeight {
 		return docs

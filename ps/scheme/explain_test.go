@@ -14,7 +14,8 @@ func TestExplain(t *testing.T) {
 	datadriven.RunTest(t, "testdata/explain.txt", func(t *testing.T, d *datadriven.TestData) string {
 		text, err := Explain(strings.TrimSpace(d.Input))
 		if err != nil {
-			return "error: " + strings.Replace(err.Error(), strings.Join(All.Names(), ", "), "<all schemes>", 1) + "\n" // a new one changes no golden
+			// a new one changes no golden
+			return "error: " + strings.Replace(err.Error(), strings.Join(All.Names(), ", "), "<all schemes>", 1) + "\n"
 		}
 		for _, line := range strings.Split(text, "\n") {
 			if len(line) > textWidth {

@@ -40,7 +40,8 @@ func inStep(t testing.TB, s Scheme) {
 	_, turns := s.(*rotation)
 	answered := 0
 	tell := func(kind EventKind, w int32, iter int64, at time.Duration) {
-		for _, d := range s.Step(Event{Kind: kind, Worker: w, Owner: w, Parts: 1, Samples: 8, Iter: iter, Norm2: 1, NormInf: 1, NormW: 2, At: at}, nil) {
+		for _, d := range s.Step(Event{Kind: kind, Worker: w, Owner: w, Parts: 1, Samples: 8, Iter: iter, Norm2: 1,
+			NormInf: 1, NormW: 2, At: at}, nil) {
 			if d.Kind == Reply {
 				answered++
 			}

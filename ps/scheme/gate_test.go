@@ -126,7 +126,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 		fold FoldOrder
 	}{{"bsp", FoldRank}, {"bsp", FoldArrival}, {"asp", FoldArrival}, {"ssp", FoldArrival}, {"ssp", FoldRank},
 		{"dssp", FoldArrival}, {"pssp", FoldArrival}, {"dsps", FoldArrival},
-		{"drop", FoldRank}, {"drop", FoldArrival}, {"softsync", FoldArrival}, {"vap", FoldArrival}, {"ringmaster", FoldArrival}, {"rennala", FoldArrival}, {"ringleader", FoldArrival}, {"quorum", FoldArrival}} {
+		{"drop", FoldRank}, {"drop", FoldArrival}, {"softsync", FoldArrival}, {"vap", FoldArrival},
+		{"ringmaster", FoldArrival}, {"rennala", FoldArrival}, {"ringleader", FoldArrival}, {"quorum", FoldArrival}} {
 		const workers = 4
 		s := newTestGate(t, c.name, workers, Common{Fold: c.fold})
 		out := make([]Decision, 0, 64)
@@ -158,21 +159,22 @@ func TestStrings(t *testing.T) {
 		}
 	}
 	for want, s := range map[string]fmt.Stringer{
-		"pushed s1 w2 i3 samples=4 part=0/2 owner=w5":          Event{Kind: Pushed, Shard: 1, Worker: 2, Iter: 3, Samples: 4, Parts: 2, Owner: 5},
-		"pushed s0 w0 i0 samples=1 inf=0.5":                    Event{Kind: Pushed, Samples: 1, Parts: 1, NormInf: 0.5},
-		"pushed s0 w0 i0 samples=1 inf=1 norms=3/2":            Event{Kind: Pushed, Samples: 1, Parts: 1, NormInf: 1, Norm2: 3, NormW: 2},
-		"wanted s0 w1 c2":                                      Event{Kind: Wanted, Worker: 1, Iter: 2},
-		"left s0 w1":                                           Event{Kind: Left, Worker: 1},
-		"alarm s0 at=5ns":                                      Event{Kind: Alarm, At: 5},
-		"sent s0 w0 i7":                                        Event{Kind: Sent, Iter: 7},
-		"fold s0 w1 i2: pending = 1*push":                      Decision{Kind: Fold, Worker: 1, Iter: 2, Dst: SlotPending, Weight: 1},
-		"fold s0 w1 i2: pending = 0.5*pending + 1*push":        Decision{Kind: Fold, Worker: 1, Iter: 2, Dst: SlotPending, Scale: 0.5, Weight: 1},
-		"commit s0 i2: update 0.25*pending at lr*1, samples=4": Decision{Kind: Commit, Worker: NoWorker, Iter: 2, Dst: SlotParams, Src: SlotPending, Scale: 1, Weight: 0.25, Samples: 4},
-		"grant s0 w1 i2 epoch=3":                               Decision{Kind: Grant, Worker: 1, Iter: 2, Epoch: 3},
-		"wakeat s0 at=1s":                                      Decision{Kind: WakeAt, Worker: NoWorker, At: 1e9},
-		"mean2":                                                SlotMean + 2,
-		"server":                                               PerServer,
-		"decision(99)":                                         DecisionKind(99),
+		"pushed s1 w2 i3 samples=4 part=0/2 owner=w5":   Event{Kind: Pushed, Shard: 1, Worker: 2, Iter: 3, Samples: 4, Parts: 2, Owner: 5},
+		"pushed s0 w0 i0 samples=1 inf=0.5":             Event{Kind: Pushed, Samples: 1, Parts: 1, NormInf: 0.5},
+		"pushed s0 w0 i0 samples=1 inf=1 norms=3/2":     Event{Kind: Pushed, Samples: 1, Parts: 1, NormInf: 1, Norm2: 3, NormW: 2},
+		"wanted s0 w1 c2":                               Event{Kind: Wanted, Worker: 1, Iter: 2},
+		"left s0 w1":                                    Event{Kind: Left, Worker: 1},
+		"alarm s0 at=5ns":                               Event{Kind: Alarm, At: 5},
+		"sent s0 w0 i7":                                 Event{Kind: Sent, Iter: 7},
+		"fold s0 w1 i2: pending = 1*push":               Decision{Kind: Fold, Worker: 1, Iter: 2, Dst: SlotPending, Weight: 1},
+		"fold s0 w1 i2: pending = 0.5*pending + 1*push": Decision{Kind: Fold, Worker: 1, Iter: 2, Dst: SlotPending, Scale: 0.5, Weight: 1},
+		"commit s0 i2: update 0.25*pending at lr*1, samples=4": Decision{Kind: Commit, Worker: NoWorker, Iter: 2,
+			Dst: SlotParams, Src: SlotPending, Scale: 1, Weight: 0.25, Samples: 4},
+		"grant s0 w1 i2 epoch=3": Decision{Kind: Grant, Worker: 1, Iter: 2, Epoch: 3},
+		"wakeat s0 at=1s":        Decision{Kind: WakeAt, Worker: NoWorker, At: 1e9},
+		"mean2":                  SlotMean + 2,
+		"server":                 PerServer,
+		"decision(99)":           DecisionKind(99),
 	} {
 		if s.String() != want {
 			t.Errorf("%q, want %q", s.String(), want)

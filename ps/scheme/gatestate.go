@@ -84,7 +84,8 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	case len(data) < 2:
 		return fmt.Errorf("%s: saved state of %d bytes has no header; the file is damaged", g.name, len(data))
 	case data[0] != gateVersion:
-		return fmt.Errorf("%s: saved state has layout %d, this program reads %d; resume with the program that wrote it", g.name, data[0], gateVersion)
+		return fmt.Errorf("%s: saved state has layout %d, this program reads %d; resume with the program that wrote it",
+			g.name, data[0], gateVersion)
 	case len(data) < head || int(data[1]) != len(g.name) || string(data[2:head]) != g.name:
 		return fmt.Errorf("%s: saved state is of another scheme; resume with the scheme that wrote it", g.name)
 	}
@@ -94,7 +95,8 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	workers := d.count(2)
 	n.v, n.pendingPushes, n.pendingSamples, n.skipped = d.natural(), d.natural(), d.natural(), d.natural()
 	if d.bad == "" && (n.commits != g.commits || workers != len(g.clock)) {
-		return fmt.Errorf("%s: saved state is of %d workers and commit mode %d, this run has %d and %d; resume with the same workers, fold and strict",
+		return fmt.Errorf("%s: saved state is of %d workers and commit mode %d, this run has %d and %d; resume with the "+
+			"same workers, fold and strict",
 			g.name, workers, n.commits, len(g.clock), g.commits)
 	}
 	n.clock, n.left = make([]int64, workers), make([]bool, workers)
@@ -103,7 +105,9 @@ func (g *gate) UnmarshalBinary(data []byte) error {
 	}
 	n.staged = nil
 	for range d.count(4) {
-		n.staged = append(n.staged, push{worker: int32(d.between(0, int64(workers)-1)), part: int32(d.between(0, int64(g.coded.parts())-1)), iter: d.natural(), samples: d.natural()})
+		n.staged = append(n.staged,
+			push{worker: int32(d.between(0, int64(workers)-1)), part: int32(d.between(0, int64(g.coded.parts())-1)),
+				iter: d.natural(), samples: d.natural()})
 	}
 	n.parked = make([]pull, 0, workers)
 	for range d.count(3) {
@@ -154,7 +158,8 @@ func (g *gate) broken() string {
 		switch {
 		case g.commits == byPush || g.commits == byCount || g.commits == byValue || g.commits == byRound:
 			return "a staged push in a scheme that stages none"
-		case p.samples == 0 || p.iter < g.v || p.iter > g.clock[p.worker] || p.iter == g.clock[p.worker] && p.part == g.coded.parts()-1 || g.commits == byClose && p.iter == g.v && !g.follows:
+		case p.samples == 0 || p.iter < g.v || p.iter > g.clock[p.worker] || p.iter == g.clock[p.worker] &&
+			p.part == g.coded.parts()-1 || g.commits == byClose && p.iter == g.v && !g.follows:
 			return "a staged push that should be folded or dropped, or that cannot have landed"
 		case seen[key{p.worker, p.part, p.iter}]:
 			return "a push staged twice"

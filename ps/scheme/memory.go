@@ -31,8 +31,10 @@ func (g *gate) Memory() []byte {
 // Recall implements Learning.
 func (g *gate) Recall(memory []byte) error {
 	head := len(g.name) + 2
-	if len(memory) < head || memory[0] != gateVersion || int(memory[1]) != len(g.name) || string(memory[2:head]) != g.name || !g.limit.hasMemory() {
-		return fmt.Errorf("%s: the memory of %d bytes is of another scheme, or of another layout than %d; resume with the scheme and program that wrote it", g.name, len(memory), gateVersion)
+	if len(memory) < head || memory[0] != gateVersion || int(memory[1]) != len(g.name) ||
+		string(memory[2:head]) != g.name || !g.limit.hasMemory() {
+		return fmt.Errorf("%s: the memory of %d bytes is of another scheme, or of another layout than %d; resume with "+
+			"the scheme and program that wrote it", g.name, len(memory), gateVersion)
 	}
 	d := decoder{rest: memory[head:]}
 	load := g.limit.load

@@ -22,7 +22,8 @@ func newTold(t *testing.T, name string, p scheme.Params, clock int64) toldScheme
 	if !ok {
 		t.Fatalf("no scheme %s", name)
 	}
-	s, err := e.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Clocks: []int64{clock, clock}, Start: 2 * clock}, scheme.Common{}, p)
+	s, err := e.New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Clocks: []int64{clock, clock},
+		Start: 2 * clock}, scheme.Common{}, p)
 	if err != nil {
 		t.Fatal(err)
 	}

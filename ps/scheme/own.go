@@ -180,7 +180,8 @@ func checkParams(p Params) error {
 		key := f.Tag.Get("yaml")
 		switch {
 		case !f.IsExported():
-			return fmt.Errorf("%s of its Params is not exported, and every field is a key; state of a Learner belongs into a value of its own, which New makes", f.Name)
+			return fmt.Errorf("%s of its Params is not exported, and every field is a key; state of a Learner belongs into "+
+				"a value of its own, which New makes", f.Name)
 		case key == "" || f.Tag.Get("doc") == "":
 			return fmt.Errorf("%s of its Params needs the tags yaml (the key) and doc (a sentence)", f.Name)
 		case f.Type.Kind() == reflect.Int64 && f.Tag.Get("min") == "", f.Type.Kind() == reflect.Float64 && f.Tag.Get("min") == "":
@@ -194,7 +195,8 @@ func checkParams(p Params) error {
 		case seen[key]:
 			return fmt.Errorf("two fields of its Params have the key %s", key)
 		case slices.Contains(RuleKeys, key):
-			return fmt.Errorf("%s of its Params has the key %s, which every rule has; choose another than %s", f.Name, key, strings.Join(RuleKeys, ", "))
+			return fmt.Errorf("%s of its Params has the key %s, which every rule has; choose another than %s", f.Name, key,
+				strings.Join(RuleKeys, ", "))
 		}
 		seen[key] = true
 	}

@@ -77,12 +77,16 @@ func (p *PSSPParams) Check() error {
 }
 
 var pssp = Entry{
-	Name:       "pssp",
-	Short:      "ssp with a coin: beyond the bound some pulls pass, the others wait",
-	Rule:       "a pull with c - v <= s is answered at once; beyond s a coin of the server, one for each request of a worker, lets it through or delays it until c - v <= s; one commit per push",
-	Paper:      "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), PSSP: constant and dynamic as in the released servers; significance is reconstructed, hard_cap, recheck and coin: shard are ours. Its authors push updates: examples/fashion-softmax-fluentps.yaml",
-	Evidence:   "C",
-	Use:        "as ssp with fewer delayed pulls; with pause_only_fastest: false and recheck: true the lead has a bound in the mean, s + 1/c - 1, otherwise none",
+	Name:  "pssp",
+	Short: "ssp with a coin: beyond the bound some pulls pass, the others wait",
+	Rule: "a pull with c - v <= s is answered at once; beyond s a coin of the server, one for each request of a " +
+		"worker, lets it through or delays it until c - v <= s; one commit per push",
+	Paper: "FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), PSSP: constant and dynamic as in the released servers; " +
+		"significance is reconstructed, hard_cap, recheck and coin: shard are ours. Its authors push updates: " +
+		"examples/fashion-softmax-fluentps.yaml",
+	Evidence: "C",
+	Use: "as ssp with fewer delayed pulls; with pause_only_fastest: false and recheck: true the lead has a " +
+		"bound in the mean, s + 1/c - 1, otherwise none",
 	Scope:      PerShard,
 	Fold:       FoldArrival,
 	NeedsNorms: func(p Params) bool { return p.(*PSSPParams).Significance },

@@ -182,12 +182,14 @@ func TestPSSPBoundInTheMean(t *testing.T) {
 		bound := float64(c.s) + 1/c.chance - 1
 		all := psspMeanLead(setting(t, "pssp", keys+"false"), c.workers, 1)
 		fastest := psspMeanLead(setting(t, "pssp", keys+"true"), c.workers, 1)
-		t.Logf("%d workers, s = %d, c = %v: bound %.0f; mean lead %.1f with the coin for all, %.1f for the fastest alone", c.workers, c.s, c.chance, bound, all, fastest)
+		t.Logf("%d workers, s = %d, c = %v: bound %.0f; mean lead %.1f with the coin for all, %.1f for the fastest alone",
+			c.workers, c.s, c.chance, bound, all, fastest)
 		if all > bound {
 			t.Errorf("%d workers, s = %d, c = %v: the coin for all gives a mean lead of %.2f, beyond %.2f", c.workers, c.s, c.chance, all, bound)
 		}
 		if fastest <= bound {
-			t.Errorf("%d workers, s = %d, c = %v: the coin for the fastest alone gives a mean lead of %.2f, within %.2f, but the texts say beyond", c.workers, c.s, c.chance, fastest, bound)
+			t.Errorf("%d workers, s = %d, c = %v: the coin for the fastest alone gives a mean lead of %.2f, within %.2f, "+
+				"but the texts say beyond", c.workers, c.s, c.chance, fastest, bound)
 		}
 	}
 }

@@ -117,13 +117,15 @@ func TestPSSPEndsAreSSPAndASP(t *testing.T) {
 		for _, s := range []int64{0, 1, 3} {
 			ssp := setting(t, "ssp", fmt.Sprintf("fold=arrival staleness=%d release=%s", s, release))
 			for _, fastest := range []bool{false, true} {
-				one := setting(t, "pssp", fmt.Sprintf("fold=arrival staleness=%d mode=constant probability=1 pause_only_fastest=%v release=%s", s, fastest, release))
+				one := setting(t, "pssp", fmt.Sprintf("fold=arrival staleness=%d mode=constant probability=1 "+
+					"pause_only_fastest=%v release=%s", s, fastest, release))
 				if fastest {
 					plainLaw(t, ssp, one)
 				} else {
 					law(t, ssp, one, false)
 				}
-				zero := setting(t, "pssp", fmt.Sprintf("fold=arrival staleness=%d mode=constant probability=0 pause_only_fastest=%v release=%s", s, fastest, release))
+				zero := setting(t, "pssp", fmt.Sprintf("fold=arrival staleness=%d mode=constant probability=0 "+
+					"pause_only_fastest=%v release=%s", s, fastest, release))
 				law(t, setting(t, "asp", "fold=arrival"), zero, false)
 			}
 		}

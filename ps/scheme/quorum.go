@@ -20,7 +20,8 @@ const factorsMax = 100
 func (p *QuorumParams) Check() error {
 	switch {
 	case p.Required < 0:
-		return fmt.Errorf("required: %d is below 0; set the number of workers that begin the grace period, 1 or more, or 0 for a majority", p.Required)
+		return fmt.Errorf("required: %d is below 0; set the number of workers that begin the grace period, 1 or more, or "+
+			"0 for a majority", p.Required)
 	case !(p.MAD >= 0 && p.MAD <= factorsMax):
 		return fmt.Errorf("mad: %v is not within 0 and %d; 3 is the default, 0 waits as long as the median", p.MAD, factorsMax)
 	case !(p.GraceMax >= 0 && p.GraceMax <= factorsMax):
@@ -41,10 +42,14 @@ func (p *QuorumParams) Of(workers int) int64 {
 }
 
 var quorum = Entry{
-	Name:     "quorum",
-	Rule:     "when the pushes of K different workers computed on the newest version have arrived, a grace period begins, and also when all that have not arrived say that they wait at another shard or for a change; when it is over, or all workers in the run have arrived, everything pushed is one commit of its mean, and the workers that waited go on; a push that comes too late counts in the next commit, and its worker goes on at once; nobody waits longer than under bsp",
-	Short:    "`required` workers and a short grace make a version; late pushes count in the next one",
-	Paper:    "Decoupled DiLoCo (arXiv 2604.21428), from its abstract: K of N, a grace period, a mean weighed by samples, the others merge later; the length of the grace and everything else reconstructed",
+	Name: "quorum",
+	Rule: "when the pushes of K different workers computed on the newest version have arrived, a grace period " +
+		"begins, and also when all that have not arrived say that they wait at another shard or for a change; when it is " +
+		"over, or all workers in the run have arrived, everything pushed is one commit of its mean, and the workers that " +
+		"waited go on; a push that comes too late counts in the next commit, and its worker goes on at once; nobody waits longer than under bsp",
+	Short: "`required` workers and a short grace make a version; late pushes count in the next one",
+	Paper: "Decoupled DiLoCo (arXiv 2604.21428), from its abstract: K of N, a grace period, a mean weighed by " +
+		"samples, the others merge later; the length of the grace and everything else reconstructed",
 	Evidence: "R",
 	Use:      "a few workers are slow or fail now and then, and nothing that they compute may be lost",
 	Scope:    PerShard,
@@ -63,7 +68,8 @@ func newQuorum(env Env, common Common, params Params) (Scheme, error) {
 	}
 	n := max(0, env.Workers)
 	l := &rounds{fixed: fixed{math.MaxInt64}, keys: p, quorum: int(p.Of(n)), version: env.Start, arrived: make([]bool, n),
-		asked: make([]bool, n), waits: make([]bool, n), since: make([]time.Duration, n), missing: n, first: unknown, began: unknown, until: unknown}
+		asked: make([]bool, n), waits: make([]bool, n), since: make([]time.Duration, n), missing: n, first: unknown,
+		began: unknown, until: unknown}
 	for w := range n {
 		l.since[w] = unknown
 		if env.Clocks != nil && w < len(env.Clocks) && env.Clocks[w] < 0 {

@@ -160,7 +160,8 @@ func TestQuorumGraceIsTheMedianAndTheMAD(t *testing.T) {
 func TestQuorumMergesLatePushes(t *testing.T) {
 	s := shardOf(setting(t, "quorum", "fold=arrival required=2 grace_max=0"), 3)
 	push := func(w int32, i, seen, samples int64) string {
-		return fmt.Sprint(s.Step(scheme.Event{Kind: scheme.Pushed, Worker: w, Owner: w, Parts: 1, Iter: i, Seen: seen, Samples: samples, At: 5}, nil))
+		return fmt.Sprint(s.Step(scheme.Event{Kind: scheme.Pushed, Worker: w, Owner: w, Parts: 1, Iter: i, Seen: seen,
+			Samples: samples, At: 5}, nil))
 	}
 	want := func(w int32, i int64) string {
 		return fmt.Sprint(s.Step(scheme.Event{Kind: scheme.Wanted, Worker: w, Iter: i, At: 5}, nil))
@@ -180,9 +181,9 @@ func TestQuorumMergesLatePushes(t *testing.T) {
 	}
 }
 
-// TestQuorumBeginsWithKWorkers: Decoupled DiLoCo [A]: K of N workers, so no number of pushes of one replaces another one. A grace period, or a
-// version without one, begins when K different workers have arrived. Ours: it begins also when all others in the run have said that they
-// wait elsewhere. None of these is asked that has the smallest clock.
+// TestQuorumBeginsWithKWorkers: Decoupled DiLoCo [A]: K of N workers, so no number of pushes of one replaces another
+// one. A grace period, or a version without one, begins when K different workers have arrived. Ours: it begins also
+// when all others in the run have said that they wait elsewhere. None of these is asked that has the smallest clock.
 func TestQuorumBeginsWithKWorkers(t *testing.T) {
 	begun, fewer := 0, 0
 	for _, keys := range []string{"required=0", "required=4 grace_max=0", "required=3 grace_max=0.5"} {

@@ -99,7 +99,8 @@ func (l *rounds) saveLags(b []byte) []byte {
 // loadLags returns a copy of this limit with other lags.
 func (l *rounds) loadLags(d *decoder) limit {
 	n := *l
-	n.arrived, n.asked, n.waits, n.since, n.sorted = slices.Clone(l.arrived), slices.Clone(l.asked), slices.Clone(l.waits), slices.Clone(l.since), nil
+	n.arrived, n.asked, n.waits, n.since, n.sorted = slices.Clone(l.arrived), slices.Clone(l.asked),
+		slices.Clone(l.waits), slices.Clone(l.since), nil
 	n.readLags(d)
 	return &n
 }

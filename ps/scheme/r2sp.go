@@ -39,10 +39,12 @@ func (p *R2SPParams) Check() error {
 }
 
 var r2sp = Entry{
-	Name:     "r2sp",
-	Rule:     "round robin: a server lets one worker push at a time, in the order of ranks and in evenly spaced slots; each push is a commit and its pull is answered at once, while the next worker pushes; the turn of a worker that is late passes",
-	Short:    "round robin: workers push one at a time, in evenly spaced slots",
-	Paper:    "R2SP (Chen, Wang, Li, INFOCOM 2019): evenly gapped round robin, from its abstract; gap, slots, weights and everything else reconstructed",
+	Name: "r2sp",
+	Rule: "round robin: a server lets one worker push at a time, in the order of ranks and in evenly spaced " +
+		"slots; each push is a commit and its pull is answered at once, while the next worker pushes; the turn of a worker that is late passes",
+	Short: "round robin: workers push one at a time, in evenly spaced slots",
+	Paper: "R2SP (Chen, Wang, Li, INFOCOM 2019): evenly gapped round robin, from its abstract; gap, slots, weights " +
+		"and everything else reconstructed",
 	Evidence: "R",
 	Use:      "workers of equal speed whose pushes and pulls crowd the servers' links; staleness is N - 1 while nobody misses a turn",
 	Scope:    PerServer,
@@ -137,8 +139,9 @@ func newR2SP(env Env, common Common, params Params) (Scheme, error) {
 	if common.Fold == FoldRank {
 		return nil, fmt.Errorf("r2sp: fold: rank waits until an iteration closes, but r2sp commits each push in its turn; use fold: arrival")
 	}
-	r := &rotation{keys: p, weight: common.Weight, servers: max(1, env.Servers), shards: slices.Clone(env.Shards), workers: make([]turnState, env.Workers),
-		turn: NoWorker, round: -1, wakeAt: unknown}
+	r := &rotation{keys: p, weight: common.Weight, servers: max(1, env.Servers), shards: slices.Clone(env.Shards),
+		workers: make([]turnState, env.Workers),
+		turn:    NoWorker, round: -1, wakeAt: unknown}
 	for w := range r.workers {
 		r.workers[w] = turnState{left: env.Clocks != nil && env.Clocks[w] < 0, landedAt: unknown, readyDue: unknown, rank: -1}
 	}

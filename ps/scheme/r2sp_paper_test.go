@@ -125,7 +125,8 @@ type clockworkRun struct {
 
 // clockwork plays N workers that compute for a time, push for a time and are answered at once, on one server, without
 // jitter. The only events are those of the workers and the alarms.
-func clockwork(t *testing.T, keys string, workers int32, compute func(w int32, iter int64) time.Duration, push time.Duration, rounds int) (m clockworkRun) {
+func clockwork(t *testing.T, keys string, workers int32, compute func(w int32, iter int64) time.Duration,
+	push time.Duration, rounds int) (m clockworkRun) {
 	t.Helper()
 	m.Scheme = shardOf(setting(t, "r2sp", keys), int(workers))
 	type due struct {
@@ -187,7 +188,8 @@ func TestR2SPGap(t *testing.T) {
 			m := clockwork(t, keys, int32(n), func(w int32, _ int64) time.Duration { return c.compute[w] }, c.push, 40)
 			for k := 20 * n; k < 40*n; k++ {
 				if d := m.landed[k] - m.landed[k-1]; d != c.period/time.Duration(n) || int(m.who[k]) != k%n {
-					t.Fatalf("%v, push %v, %q: worker %d commits %v after the one before, want worker %d after %v; %v", c.compute, c.push, keys, m.who[k], d, k%n, c.period/time.Duration(n), m)
+					t.Fatalf("%v, push %v, %q: worker %d commits %v after the one before, want worker %d after %v; %v", c.compute,
+						c.push, keys, m.who[k], d, k%n, c.period/time.Duration(n), m)
 				}
 			}
 		}

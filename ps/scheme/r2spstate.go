@@ -81,7 +81,8 @@ func saveNumbers(list []number) []byte {
 // loadNumbers reads back as many numbers as saveNumbers wrote. what names the data in errors; bad names damage.
 func loadNumbers(what string, data []byte, list []number) (bad string, err error) {
 	if len(data) < 5 || data[0] != r2spVersion || string(data[1:5]) != "r2sp" {
-		return "", fmt.Errorf("r2sp: the %s of %d bytes is of another scheme, or of another layout than %d; resume with the scheme and program that wrote it", what, len(data), r2spVersion)
+		return "", fmt.Errorf("r2sp: the %s of %d bytes is of another scheme, or of another layout than %d; resume with "+
+			"the scheme and program that wrote it", what, len(data), r2spVersion)
 	}
 	d := decoder{rest: data[5:]}
 	for _, x := range list {

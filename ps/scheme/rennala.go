@@ -14,7 +14,8 @@ type RennalaParams struct {
 func (p *RennalaParams) Check() error {
 	switch {
 	case p.Pushes < 0:
-		return fmt.Errorf("pushes: %d is below 0; set the number of pushes that make a version, 1 or more, or 0 for the number of workers", p.Pushes)
+		return fmt.Errorf("pushes: %d is below 0; set the number of pushes that make a version, 1 or more, or 0 for the "+
+			"number of workers", p.Pushes)
 	case p.Pushes > math.MaxInt32:
 		return fmt.Errorf("pushes: %d is above %d, more pushes than any version needs; lower it", p.Pushes, math.MaxInt32)
 	}
@@ -30,8 +31,9 @@ func (p *RennalaParams) Several(workers int) (int64, bool) {
 }
 
 var rennala = Entry{
-	Name:     "rennala",
-	Rule:     "a pull is answered at once; B pushes computed on the newest version make one commit of their mean; a push computed on an older version is dropped",
+	Name: "rennala",
+	Rule: "a pull is answered at once; B pushes computed on the newest version make one commit of their mean; a " +
+		"push computed on an older version is dropped",
 	Short:    "`pushes` pushes of the newest version make the next; stale ones are dropped; nobody waits",
 	Paper:    "Rennala SGD (2023), recalled from accounts of it: softsync without the stale pushes",
 	Evidence: "R",

@@ -59,7 +59,8 @@ func TestRennalaCommitsItsVersionOnly(t *testing.T) {
 // the history.
 func TestRennalaIsSoftsyncWithoutStalePushes(t *testing.T) {
 	for _, b := range []int{1, 2, 4} {
-		one, other := setting(t, "rennala", fmt.Sprintf("fold=arrival pushes=%d", b)), setting(t, "softsync", fmt.Sprintf("fold=arrival q=%d staleness=-1", b))
+		one, other := setting(t, "rennala", fmt.Sprintf("fold=arrival pushes=%d", b)),
+			setting(t, "softsync", fmt.Sprintf("fold=arrival q=%d staleness=-1", b))
 		rapid.Check(t, func(rt *rapid.T) {
 			env := schemetest.DrawEnv(rt)
 			history, answers := record(rt, env, one.New(env), false)
@@ -120,7 +121,8 @@ func inLockSteps(t *testing.T, v schemetest.Variant, workers int, samples int64)
 func TestInLockStepAllAreBSP(t *testing.T) {
 	for _, workers := range []int{1, 2, 4, 8} {
 		want := inLockSteps(t, setting(t, "bsp", "fold=arrival strict=true"), workers, 32)
-		for _, v := range []schemetest.Variant{setting(t, "rennala", "fold=arrival pushes=0"), setting(t, "ringleader", "fold=arrival staleness=-1"), setting(t, "quorum", fmt.Sprintf("fold=arrival required=%d", workers))} {
+		for _, v := range []schemetest.Variant{setting(t, "rennala", "fold=arrival pushes=0"),
+			setting(t, "ringleader", "fold=arrival staleness=-1"), setting(t, "quorum", fmt.Sprintf("fold=arrival required=%d", workers))} {
 			if got := inLockSteps(t, v, workers, 32); !slices.Equal(got, want) {
 				t.Errorf("%s of %d workers: parameters %v, under bsp %v", v.Entry.Name, workers, got, want)
 			}

@@ -25,17 +25,21 @@ func (p *RingleaderParams) Check() error {
 func (p *RingleaderParams) Several(workers int) (int64, bool) { return int64(workers), false }
 
 var ringleader = Entry{
-	Name:     "ringleader",
-	Rule:     "a pull is answered at once, or as in ssp where staleness is set; the shard keeps, per worker, the mean of its pushes since the last commit; when every worker in the run has one, the mean of these means is one commit, and the table is empty",
-	Short:    "a step with the mean over workers of each one's mean; nobody waits, nothing is dropped",
-	Paper:    "Ringleader ASGD (arXiv 2509.22860): the step and the bound of 2n-2 on delays are its own; one step of each full table is our reading, which keeps delays at 1 or less",
+	Name: "ringleader",
+	Rule: "a pull is answered at once, or as in ssp where staleness is set; the shard keeps, per worker, the mean " +
+		"of its pushes since the last commit; when every worker in the run has one, the mean of these means is one " +
+		"commit, and the table is empty",
+	Short: "a step with the mean over workers of each one's mean; nobody waits, nothing is dropped",
+	Paper: "Ringleader ASGD (arXiv 2509.22860): the step and the bound of 2n-2 on delays are its own; one step of " +
+		"each full table is our reading, which keeps delays at 1 or less",
 	Evidence: "R",
-	Use:      "each worker has data of its own kind, so that all must weigh alike, and speeds differ; a version waits for the slowest worker, its workers wait for nobody",
-	Scope:    PerShard,
-	Fold:     FoldArrival,
-	Weight:   NoWeight,
-	Params:   func() Params { return &RingleaderParams{Staleness: -1, Release: ReleaseSoft} },
-	Bound:    "staleness",
+	Use: "each worker has data of its own kind, so that all must weigh alike, and speeds differ; a version waits " +
+		"for the slowest worker, its workers wait for nobody",
+	Scope:  PerShard,
+	Fold:   FoldArrival,
+	Weight: NoWeight,
+	Params: func() Params { return &RingleaderParams{Staleness: -1, Release: ReleaseSoft} },
+	Bound:  "staleness",
 	LeadMax: func(p Params) (int64, bool) {
 		s := p.(*RingleaderParams).Staleness
 		return max(s, 0), s >= 0
@@ -56,7 +60,8 @@ func newRingleader(env Env, common Common, params Params) (Scheme, error) {
 		return nil, fmt.Errorf("ringleader: %w", err)
 	}
 	if env.Workers > tableMax {
-		return nil, fmt.Errorf("ringleader: %d workers, but it keeps a mean of a shard's size for each, and at most %d; take fewer workers, or rennala, which keeps none", env.Workers, tableMax)
+		return nil, fmt.Errorf("ringleader: %d workers, but it keeps a mean of a shard's size for each, and at most %d; "+
+			"take fewer workers, or rennala, which keeps none", env.Workers, tableMax)
 	}
 	r := rule{name: "ringleader", release: p.Release, perPush: true, mix: &table{samples: make([]int64, env.Workers)}}.limited(p.Staleness)
 	common, err := common.resolve("ringleader", FoldArrival)
@@ -86,7 +91,8 @@ type table struct {
 }
 
 func (m *table) pushed(g *gate, p push, _ int64, out []Decision) []Decision {
-	d := Decision{Kind: Fold, Worker: p.worker, Shard: g.shard, Iter: p.iter, Dst: SlotMean + Slot(p.worker), Src: SlotPush, Scale: 1, Weight: 1}
+	d := Decision{Kind: Fold, Worker: p.worker, Shard: g.shard, Iter: p.iter, Dst: SlotMean + Slot(p.worker),
+		Src: SlotPush, Scale: 1, Weight: 1}
 	if m.samples[p.worker] == 0 {
 		d.Scale = 0
 		m.present++
@@ -126,13 +132,15 @@ func (m *table) commitFull(g *gate, w int32, iter int64, out []Decision) []Decis
 	scale := 0.0
 	for k, s := range m.samples {
 		if s > 0 {
-			out = append(out, Decision{Kind: Fold, Worker: int32(k), Shard: g.shard, Iter: iter, Dst: SlotPending, Src: SlotMean + Slot(k), Scale: scale, Weight: 1 / (float64(n) * float64(s))})
+			out = append(out, Decision{Kind: Fold, Worker: int32(k), Shard: g.shard, Iter: iter, Dst: SlotPending,
+				Src: SlotMean + Slot(k), Scale: scale, Weight: 1 / (float64(n) * float64(s))})
 			scale = 1
 		}
 	}
 	clear(m.samples)
 	m.present = 0
-	return append(out, Decision{Kind: Commit, Worker: w, Shard: g.shard, Iter: iter, Dst: SlotParams, Src: SlotPending, Scale: 1, Weight: 1, Samples: sum})
+	return append(out, Decision{Kind: Commit, Worker: w, Shard: g.shard, Iter: iter, Dst: SlotParams, Src: SlotPending,
+		Scale: 1, Weight: 1, Samples: sum})
 }
 
 // text shows the samples of each worker in the table, such as table=32,0,64.

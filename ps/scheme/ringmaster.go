@@ -15,16 +15,19 @@ type RingmasterParams struct {
 // Check names the key, the value, the limit and the way out.
 func (p *RingmasterParams) Check() error {
 	if p.DelayThreshold < 0 {
-		return fmt.Errorf("delay_threshold: %d is below 0; set the delay from which on a push is dropped, 1 or more, or 0 for twice the number of workers", p.DelayThreshold)
+		return fmt.Errorf("delay_threshold: %d is below 0; set the delay from which on a push is dropped, 1 or more, or "+
+			"0 for twice the number of workers", p.DelayThreshold)
 	}
 	return nil
 }
 
 var ringmaster = Entry{
-	Name:     "ringmaster",
-	Rule:     "asp with one condition: a push of delay d, the versions made since its worker pulled, is applied if d < R, and dropped otherwise; a pull is answered at once either way; one commit per push",
-	Short:    "asp without the pushes whose delay is `delay_threshold` or more",
-	Paper:    "Ringmaster ASGD (ICML 2025, arXiv 2501.16168), its algorithm without stops; R = max(1, ceil(sigma^2/eps)) there; the default of R is ours",
+	Name: "ringmaster",
+	Rule: "asp with one condition: a push of delay d, the versions made since its worker pulled, is applied if d " +
+		"< R, and dropped otherwise; a pull is answered at once either way; one commit per push",
+	Short: "asp without the pushes whose delay is `delay_threshold` or more",
+	Paper: "Ringmaster ASGD (ICML 2025, arXiv 2501.16168), its algorithm without stops; R = max(1, " +
+		"ceil(sigma^2/eps)) there; the default of R is ours",
 	Evidence: "P",
 	Use:      "a few workers are far slower than the others, and their stale gradients do harm; what they compute is wasted",
 	Scope:    PerShard,
@@ -47,7 +50,8 @@ func newRingmaster(env Env, common Common, params Params) (Scheme, error) {
 	if delays == 0 {
 		delays = 2 * int64(env.Workers)
 	}
-	r := rule{name: "ringmaster", limit: fixed{math.MaxInt64}, unbounded: true, release: ReleaseSoft, perPush: true, mix: fresh{delays: delays, version: env.Start}}
+	r := rule{name: "ringmaster", limit: fixed{math.MaxInt64}, unbounded: true, release: ReleaseSoft, perPush: true,
+		mix: fresh{delays: delays, version: env.Start}}
 	return newGate(env, common, FoldArrival, r)
 }
 

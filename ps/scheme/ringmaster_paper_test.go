@@ -49,7 +49,8 @@ func TestRingmasterAppliesDelaysBelowR(t *testing.T) {
 			})
 		})
 		if dropped == 0 || largest != r-1 {
-			t.Errorf("R = %d: %d pushes were dropped and the largest delay applied is %d; the runs are too even to show anything", r, dropped, largest)
+			t.Errorf("R = %d: %d pushes were dropped and the largest delay applied is %d; the runs are too even to show "+
+				"anything", r, dropped, largest)
 		}
 	}
 }

@@ -61,19 +61,24 @@ func (r rule) mode(common Common) (commitMode, error) {
 	case common.Fold == FoldArrival && r.transit != nil:
 		return byValue, nil
 	case r.transit != nil:
-		return 0, fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s commits each push as soon as its bound allows; use fold: arrival", r.name, r.name)
+		return 0, fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s commits each push as soon as its "+
+			"bound allows; use fold: arrival", r.name, r.name)
 	case common.Fold == FoldArrival && r.pushesPerVersion > 0:
 		return byCount, nil
 	case r.pushesPerVersion > 0:
-		return 0, fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s commits any %d pushes; use fold: arrival", r.name, r.name, r.pushesPerVersion)
+		return 0, fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s commits any %d pushes; use fold: "+
+			"arrival", r.name, r.name, r.pushesPerVersion)
 	case common.Fold == FoldArrival && r.perPush:
 		return byPush, nil
 	case common.Fold == FoldRank && r.unbounded:
-		return 0, fmt.Errorf("%s: fold: rank stages pushes until their iteration closes, and %s has no finite bound on the lead, so the stage would grow without limit; use fold: arrival, or scheme ssp", r.name, r.name)
+		return 0, fmt.Errorf("%s: fold: rank stages pushes until their iteration closes, and %s has no finite bound on "+
+			"the lead, so the stage would grow without limit; use fold: arrival, or scheme ssp", r.name, r.name)
 	case common.Weight != 0 && r.quorum > 0:
-		return 0, fmt.Errorf("%s: weight: %v is the share of one push, but here an iteration is committed as a whole; leave weight out", r.name, common.Weight)
+		return 0, fmt.Errorf("%s: weight: %v is the share of one push, but here an iteration is committed as a whole; "+
+			"leave weight out", r.name, common.Weight)
 	case common.Weight != 0:
-		return 0, fmt.Errorf("%s: weight: %v is the share of one push, but here an iteration is committed as a whole; leave weight out, or commit push by push (fold: arrival, for bsp also strict: false)", r.name, common.Weight)
+		return 0, fmt.Errorf("%s: weight: %v is the share of one push, but here an iteration is committed as a whole; "+
+			"leave weight out, or commit push by push (fold: arrival, for bsp also strict: false)", r.name, common.Weight)
 	case common.Fold == FoldArrival:
 		return byClose, nil
 	}
@@ -84,9 +89,11 @@ func (r rule) mode(common Common) (commitMode, error) {
 func (r rule) checkWhole(common Common, does string) error {
 	switch {
 	case common.Fold == FoldRank:
-		return fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s %s, whatever their iterations; use fold: arrival", r.name, r.name, does)
+		return fmt.Errorf("%s: fold: rank waits until an iteration closes, but %s %s, whatever their iterations; use "+
+			"fold: arrival", r.name, r.name, does)
 	case common.Weight != 0:
-		return fmt.Errorf("%s: weight: %v is the share of one push, but %s %s as one whole step; leave weight out, and scale with the learning rate", r.name, common.Weight, r.name, does)
+		return fmt.Errorf("%s: weight: %v is the share of one push, but %s %s as one whole step; leave weight out, and "+
+			"scale with the learning rate", r.name, common.Weight, r.name, does)
 	}
 	return nil
 }

@@ -8,12 +8,14 @@ import (
 	"fluentps/ps/scheme/schemetest"
 )
 
-// Where batches differ, a sample weighs the same in whatever push it comes: each scheme that makes versions of single pushes, or of some, gives it the weight of a
-// push over the samples of an average one. Without batches that differ, each push has the same weight.
+// Where batches differ, a sample weighs the same in whatever push it comes: each scheme that makes versions of single
+// pushes, or of some, gives it the weight of a push over the samples of an average one. Without batches that differ,
+// each push has the same weight.
 func TestSamplesWeighTheSame(t *testing.T) {
 	const average = 8.0
 	for name, keys := range map[string]string{
-		"asp": "", "ssp": "fold=arrival staleness=3", "bounded_delay": "fold=arrival tau=3", "pssp": "fold=arrival", "dssp": "fold=arrival", "softsync": "q=2", "softsync ": "q=2 lambda0=1", "consgd": "", "dynsgd": "",
+		"asp": "", "ssp": "fold=arrival staleness=3", "bounded_delay": "fold=arrival tau=3", "pssp": "fold=arrival",
+		"dssp": "fold=arrival", "softsync": "q=2", "softsync ": "q=2 lambda0=1", "consgd": "", "dynsgd": "",
 		"ringmaster": "delay_threshold=100",
 	} {
 		for _, differ := range []bool{false, true} {
@@ -30,7 +32,8 @@ func TestSamplesWeighTheSame(t *testing.T) {
 				w := int32(k % 3)
 				ev := scheme.Event{Kind: scheme.Left, Worker: w, Owner: w, Shard: schemetest.Shard} // what is pending is committed when all have left
 				if k < len(samples) {
-					ev = scheme.Event{Kind: scheme.Pushed, Worker: w, Owner: w, Parts: 1, Shard: schemetest.Shard, Iter: int64(k / 3), Seen: int64(commits), Samples: samples[k]}
+					ev = scheme.Event{Kind: scheme.Pushed, Worker: w, Owner: w, Parts: 1, Shard: schemetest.Shard,
+						Iter: int64(k / 3), Seen: int64(commits), Samples: samples[k]}
 				}
 				for _, d := range s.Step(ev, nil) {
 					switch d.Kind {
@@ -55,7 +58,10 @@ func TestSamplesWeighTheSame(t *testing.T) {
 					}
 				}
 			}
-			if want := map[bool]int{true: 4, false: len(samples)}[v.Entry.Name == "softsync"]; commits != want || weight <= 0 || differ && math.Abs(weight*average-map[bool]float64{true: 1.0 / 2, false: 1.0 / 3}[v.Entry.Name == "softsync"]) > 1e-12 && v.Entry.Name != "dynsgd" && v.Entry.Name != "consgd" {
+			if want := map[bool]int{true: 4, false: len(samples)}[v.Entry.Name == "softsync"]; commits != want ||
+				weight <= 0 || differ &&
+				math.Abs(weight*average-map[bool]float64{true: 1.0 / 2, false: 1.0 / 3}[v.Entry.Name == "softsync"]) > 1e-12 &&
+				v.Entry.Name != "dynsgd" && v.Entry.Name != "consgd" {
 				t.Errorf("%s, batches differ %t: %d commits, want %d; the first weighs %g", v.Entry.Name, differ, commits, want, weight)
 			}
 		}

@@ -15,7 +15,8 @@ import (
 
 // TestScripts runs testdata/<scheme>/*.txt; -rewrite regenerates their output. The commands:
 //
-//	new workers=N [stragglers=S code=KIND deadline=D private] [follows] [start=V] [clocks=(5,3,-1)] [fold=rank|arrival] [weight=X] [seed=S] [KEY=VALUE of the scheme]
+//	new workers=N [stragglers=S code=KIND deadline=D private] [follows] [start=V] [clocks=(5,3,-1)] [fold=rank|arrival]
+//	          [weight=X] [seed=S] [KEY=VALUE of the scheme]
 //	run            one event per line of input; each prints the event, its decisions and a chart
 //	  push wK [iC] [samples=N] [at=3s]    by default the next iteration, 32 samples, the time of the last event
 //	          [inf=X] [norms=X/Y]         NormInf; Norm2 and NormW
@@ -217,7 +218,8 @@ func (s *script) events(t *testing.T, d *datadriven.TestData, line string) []Eve
 	}
 	ev.At = s.at
 	kinds := map[string][]EventKind{
-		"push": {Pushed}, "first": {Pushed}, "want": {Wanted}, "step": {Pushed, Wanted}, "left": {Left}, "join": {Joined}, "waits": {WaitsElsewhere}, "waited": {WaitedElsewhere},
+		"push": {Pushed}, "first": {Pushed}, "want": {Wanted}, "step": {Pushed, Wanted}, "left": {Left}, "join": {Joined},
+		"waits": {WaitsElsewhere}, "waited": {WaitedElsewhere},
 	}[words[0]]
 	if kinds == nil {
 		d.Fatalf(t, "%q is not an event", line)
@@ -265,8 +267,10 @@ func (s *script) invariants(t *testing.T) {
 			t.Errorf("%d arrived and %d are missing; counted again %d and %d %s: %v", arrivals, missing, r.arrivals, r.missing, what, s.gate)
 		}
 	}
-	if again.live != s.gate.live || again.live > 0 && !again.follows && again.atMin != s.gate.atMin || !again.follows && again.atV != s.gate.atV || !slices.Equal(again.hasParked, s.gate.hasParked) {
-		t.Errorf("live %d, at v %d and %d, waits %v; counted again %d, %d and %d, %v: %v", s.gate.live, s.gate.atMin, s.gate.atV, s.gate.hasParked,
+	if again.live != s.gate.live || again.live > 0 && !again.follows && again.atMin != s.gate.atMin || !again.follows &&
+		again.atV != s.gate.atV || !slices.Equal(again.hasParked, s.gate.hasParked) {
+		t.Errorf("live %d, at v %d and %d, waits %v; counted again %d, %d and %d, %v: %v", s.gate.live, s.gate.atMin,
+			s.gate.atV, s.gate.hasParked,
 			again.live, again.atMin, again.atV, again.hasParked, s.gate)
 	}
 }

@@ -24,7 +24,8 @@ func (p *SoftsyncParams) Check() error {
 		return fmt.Errorf("q: %d is above %d, more pushes than any run has workers for; lower it", p.Q, math.MaxInt32)
 	}
 	if !(p.Lambda0 >= 0 && p.Lambda0 <= 1) {
-		return fmt.Errorf("lambda0: %v is not within 0 and 1; set 1 to weigh pushes by their staleness alone, 0 to weigh all alike, and scale with the learning rate", p.Lambda0)
+		return fmt.Errorf("lambda0: %v is not within 0 and 1; set 1 to weigh pushes by their staleness alone, 0 to weigh "+
+			"all alike, and scale with the learning rate", p.Lambda0)
 	}
 	if err := checkBoundOrNone(p.Staleness); err != nil {
 		return err
@@ -36,10 +37,12 @@ func (p *SoftsyncParams) Check() error {
 func (p *SoftsyncParams) Several(int) (int64, bool) { return p.Q, true }
 
 var softsync = Entry{
-	Name:     "softsync",
-	Rule:     "a pull is answered at once, or as in ssp where staleness is set; any q pushes make one commit of their mean, each weighed by lambda0 / tau where lambda0 is set",
-	Short:    "any `q` pushes make one version; nobody waits",
-	Paper:    "soft synchronization as described in DL4J's guide to distributed training, part 1: W -= 1/q * the sum of lambda0/tau * any q updates",
+	Name: "softsync",
+	Rule: "a pull is answered at once, or as in ssp where staleness is set; any q pushes make one commit of their " +
+		"mean, each weighed by lambda0 / tau where lambda0 is set",
+	Short: "any `q` pushes make one version; nobody waits",
+	Paper: "soft synchronization as described in DL4J's guide to distributed training, part 1: W -= 1/q * the sum " +
+		"of lambda0/tau * any q updates",
 	Evidence: "P",
 	Use:      "between asp (q: 1) and synchronous training (q: N): fewer and steadier updates than asp, and nobody waits",
 	Scope:    PerShard,
@@ -89,7 +92,8 @@ type byStaleness struct {
 
 func (m byStaleness) weigh(g *gate, p push, seen int64) float64 {
 	if seen > m.version {
-		panic(fmt.Sprintf("scheme: shard %d: worker %d's push of iteration %d was computed on version %d, but the newest is %d", g.shard, p.worker, p.iter, seen, m.version))
+		panic(fmt.Sprintf("scheme: shard %d: worker %d's push of iteration %d was computed on version %d, but the newest "+
+			"is %d", g.shard, p.worker, p.iter, seen, m.version))
 	}
 	lambda := m.lambda0 / float64(max(1, m.version-seen))
 	m.shares += lambda

@@ -86,7 +86,8 @@ func TestSoftsyncWeighsByStaleness(t *testing.T) {
 				at[w] = version
 			}
 			if math.Abs(params-want) > 1e-9 || version != int64(60/q) || q == 1 && stale < 3 {
-				t.Errorf("q=%d lambda0=%v: parameters %v after %d versions, want %v; the largest staleness was %d", q, lambda0, params, version, want, stale)
+				t.Errorf("q=%d lambda0=%v: parameters %v after %d versions, want %v; the largest staleness was %d", q, lambda0,
+					params, version, want, stale)
 			}
 		}
 	}

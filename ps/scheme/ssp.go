@@ -15,7 +15,8 @@ type SSPParams struct {
 // Check names the key, the value, the limit and the way out.
 func (p *SSPParams) Check() error {
 	if p.Staleness < 0 {
-		return fmt.Errorf("staleness: %d is below 0, the bound at which the slowest worker still runs; set 0 (as bsp) or more, or set scheme: asp for no bound", p.Staleness)
+		return fmt.Errorf("staleness: %d is below 0, the bound at which the slowest worker still runs; set 0 (as bsp) or "+
+			"more, or set scheme: asp for no bound", p.Staleness)
 	}
 	if p.Staleness > stalenessMax {
 		return fmt.Errorf("staleness: %d is above %d, more iterations than any run has; set scheme: asp for no bound", p.Staleness, stalenessMax)
@@ -27,10 +28,11 @@ func (p *SSPParams) Check() error {
 const stalenessMax = 1 << 40
 
 var ssp = Entry{
-	Name:     "ssp",
-	Short:    "a worker leads the slowest by at most `staleness` iterations",
-	Rule:     "a pull waits until the worker leads the slowest by at most s iterations (c - v <= s); one commit per push",
-	Paper:    "bound: SSP (Ho et al., NIPS 2013) as in Petuum Bösen's code; soft, lazy, block: FluentPS (Yao, Wu, Wang, IEEE Cluster 2019), server algorithm; its authors push updates: examples/fashion-softmax-fluentps.yaml",
+	Name:  "ssp",
+	Short: "a worker leads the slowest by at most `staleness` iterations",
+	Rule:  "a pull waits until the worker leads the slowest by at most s iterations (c - v <= s); one commit per push",
+	Paper: "bound: SSP (Ho et al., NIPS 2013) as in Petuum Bösen's code; soft, lazy, block: FluentPS (Yao, Wu, " +
+		"Wang, IEEE Cluster 2019), server algorithm; its authors push updates: examples/fashion-softmax-fluentps.yaml",
 	Evidence: "C",
 	Use:      "workers of uneven speed, when staleness must have a bound; release: lazy where delayed pulls are expensive",
 	Scope:    PerShard,

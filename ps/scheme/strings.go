@@ -9,7 +9,8 @@ func nameOf(names []string, k int, kind string) string {
 	return fmt.Sprintf("%s(%d)", kind, k)
 }
 
-var eventNames = []string{"offered", "pushed", "wanted", "ready", "sent", "alarm", "joined", "left", "closed", "waits elsewhere", "waited elsewhere"}
+var eventNames = []string{"offered", "pushed", "wanted", "ready", "sent", "alarm", "joined", "left", "closed",
+	"waits elsewhere", "waited elsewhere"}
 
 func (k EventKind) String() string { return nameOf(eventNames, int(k), "event") }
 

@@ -22,9 +22,11 @@ func (p *VAPParams) Check() error {
 	case checkBoundOrNone(p.Staleness) != nil:
 		return checkBoundOrNone(p.Staleness)
 	case p.Staleness >= 0 && p.Strict:
-		return fmt.Errorf("staleness: %d makes fast workers wait for slow ones, whose pushes strict: true may hold back until the fast ones go on; set strict: false too, or -1 for none", p.Staleness)
+		return fmt.Errorf("staleness: %d makes fast workers wait for slow ones, whose pushes strict: true may hold back "+
+			"until the fast ones go on; set strict: false too, or -1 for none", p.Staleness)
 	case p.Release == ReleaseBlock:
-		return fmt.Errorf("release: block keeps the workers of an iteration together, but under vap no pull waits for an iteration; use soft or lazy")
+		return fmt.Errorf("release: block keeps the workers of an iteration together, but under vap no pull waits for an " +
+			"iteration; use soft or lazy")
 	case p.Release != ReleaseSoft && p.Release != ReleaseLazy:
 		return fmt.Errorf("release: %q is not one of soft, lazy; soft is the default", p.Release)
 	}
@@ -32,10 +34,14 @@ func (p *VAPParams) Check() error {
 }
 
 var vap = Entry{
-	Name:       "vap",
-	Rule:       "a push is committed at once if no update of its worker is in transit (committed, but not sent to every worker that computes), or if the largest elements of these updates and of the push add up to at most v0/sqrt(t); otherwise the push waits, and so does the pull behind it; one commit per push",
-	Short:      "bounds the size of the updates in transit, not the lead in iterations",
-	Paper:      "value-bounded asynchronous parallel (VAP), the ideal model of the ESSP paper (Dai et al., AAAI 2015), from its abstract and a summary: the condition is reconstructed; strict, release and the norm are ours; with staleness ClockVAP, from a header of an older Petuum",
+	Name: "vap",
+	Rule: "a push is committed at once if no update of its worker is in transit (committed, but not sent to " +
+		"every worker that computes), or if the largest elements of these updates and of the push add up to at most " +
+		"v0/sqrt(t); otherwise the push waits, and so does the pull behind it; one commit per push",
+	Short: "bounds the size of the updates in transit, not the lead in iterations",
+	Paper: "value-bounded asynchronous parallel (VAP), the ideal model of the ESSP paper (Dai et al., AAAI " +
+		"2015), from its abstract and a summary: the condition is reconstructed; strict, release and the norm are ours; " +
+		"with staleness ClockVAP, from a header of an older Petuum",
 	Evidence:   "R",
 	Use:        "when staleness must be bounded by the size of the missing updates rather than by iterations; beside ssp in experiments",
 	Scope:      PerShard,

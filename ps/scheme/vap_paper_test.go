@@ -114,7 +114,8 @@ func (b *vapBooks) bounded(p int32) error {
 	}
 	for x := range sum {
 		if math.Abs(sum[x]) > max(bound, most)*(1+1e-12) {
-			return fmt.Errorf("%d updates of w%d to coordinate %d add up to %v: more than v_t = %v and than each, at most %v", n, p, x, sum[x], bound, most)
+			return fmt.Errorf("%d updates of w%d to coordinate %d add up to %v: more than v_t = %v and than each, at most %v",
+				n, p, x, sum[x], bound, most)
 		}
 	}
 	return nil
@@ -223,7 +224,8 @@ func TestVAPBoundOverTime(t *testing.T) {
 	} {
 		s := setting(t, "vap", "v0=2").New(scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1, Clocks: []int64{c.v, c.v}})
 		if got := inTransit(t, s, c.v, c.updates...); got != c.want {
-			t.Errorf("v = %d, updates %v of weight 1/2 against %v: %d were folded, want %d", c.v, c.updates, 2/math.Sqrt(float64(c.v+1)), got, c.want)
+			t.Errorf("v = %d, updates %v of weight 1/2 against %v: %d were folded, want %d", c.v, c.updates,
+				2/math.Sqrt(float64(c.v+1)), got, c.want)
 		}
 	}
 }
@@ -316,7 +318,8 @@ func TestVAPNeeds(t *testing.T) {
 		"strict=false release=lazy": {true, true, false},
 	} {
 		v := setting(t, "vap", keys)
-		if got := [3]bool{v.Entry.WantsNorms(v.Params), v.Entry.NeverWaits(v.Params), v.Entry.Alone(v.Params)}; got != want || !v.Entry.OwnUpdate {
+		if got := [3]bool{v.Entry.WantsNorms(v.Params), v.Entry.NeverWaits(v.Params),
+			v.Entry.Alone(v.Params)}; got != want || !v.Entry.OwnUpdate {
 			t.Errorf("%s: norms, never waits, alone: %v, want %v; own update %v", keys, got, want, v.Entry.OwnUpdate)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// order hands 16 layers, last first, to the only destination. The link takes three times as long for a layer as backward; late delays backward by so
-// many thirds of a layer's time on the link.
+// order hands 16 layers, last first, to the only destination. The link takes three times as long for a layer as
+// backward; late delays backward by so many thirds of a layer's time on the link.
 func order(t *testing.T, p Policy, late int) (gone []int32) {
 	t.Helper()
 	var flying []int32
@@ -45,7 +45,8 @@ func TestTheOrderOfLayers(t *testing.T) {
 	}
 }
 
-// Of what leaves before backward is over, a worker that is a layer late sends nearly all that another one sends. With priority it sends hardly any.
+// Of what leaves before backward is over, a worker that is a layer late sends nearly all that another one sends. With
+// priority it sends hardly any.
 func TestALateWorkerSendsTheSameLayers(t *testing.T) {
 	common := func(name string) (n int) {
 		e, _ := All.Lookup(name)

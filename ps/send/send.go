@@ -70,8 +70,9 @@ type Options struct {
 	Node    uint64  // the node that the policy belongs to: generators follow from (Seed, Node)
 }
 
-// CreditOf fills in what the configuration leaves open about the credit. The search begins with the window of a thin link, which other orders
-// would have, so that it ends with steps as short as theirs, or shorter. ByteScheduler tries credits for 10 to 100 Gbit/s.
+// CreditOf fills in what the configuration leaves open about the credit. The search begins with the window of a thin
+// link, which other orders would have, so that it ends with steps as short as theirs, or shorter. ByteScheduler tries
+// credits for 10 to 100 Gbit/s.
 func (o *Options) CreditOf() (credit int64, tune Tune) {
 	credit, tune = o.Credit, o.Tune
 	least, first, most := int64(4e6), int64(16e6), int64(64e6)
@@ -131,15 +132,20 @@ type Entry struct {
 var All = named.Table[Entry]{
 	{Name: "auto", Rule: "aligned over a thin link between hosts, where layers wait for each other; else fifo",
 		Paper: "ours: an order costs nothing where a window is needed anyway", Keys: []string{"window"}, New: newAuto, Reply: newAutoReply},
-	{Name: "fifo", Rule: "a piece leaves when its gradient is ready and it fits into the window of bytes in flight to its server", Paper: "FluentPS (Cluster 2019), sPush as released [C]; the window is ours",
+	{Name: "fifo", Rule: "a piece leaves when its gradient is ready and it fits into the window of bytes in flight to " +
+		"its server", Paper: "FluentPS (Cluster 2019), sPush as released [C]; the window is ours",
 		Keys: []string{"window"}, New: newFifo, Reply: newFifoReply},
-	{Name: "priority", Rule: "pieces of the first layers leave first, but none interrupts a shard; the others wait until they fit into the window of bytes in flight to their server",
-		Paper: "P3: priority-based parameter propagation (Jayarajan et al., MLSys 2019) [A]; its window is one slice, ours two of the largest pieces; a slice is a shard and a piece in one",
-		Keys:  []string{"window"}, New: newPriority, Reply: newPriorityReply},
-	{Name: "aligned", Rule: "as priority when backward is over; until then workers that differ by a little choose the same shards, so that servers can answer them",
+	{Name: "priority", Rule: "pieces of the first layers leave first, but none interrupts a shard; the others wait " +
+		"until they fit into the window of bytes in flight to their server",
+		Paper: "P3: priority-based parameter propagation (Jayarajan et al., MLSys 2019) [A]; its window is one slice, " +
+			"ours two of the largest pieces; a slice is a shard and a piece in one",
+		Keys: []string{"window"}, New: newPriority, Reply: newPriorityReply},
+	{Name: "aligned", Rule: "as priority when backward is over; until then workers that differ by a little choose the " +
+		"same shards, so that servers can answer them",
 		Paper: "ours, after P3: of the shards that became ready meanwhile, the one at the place with the largest power of two as a factor",
 		Keys:  []string{"window"}, New: newAligned, Reply: newPriorityReply},
-	{Name: "credit", Rule: "as priority, with so many bytes in flight as make the shortest steps: found by a Bayesian search while the run goes on",
+	{Name: "credit", Rule: "as priority, with so many bytes in flight as make the shortest steps: found by a Bayesian " +
+		"search while the run goes on",
 		Paper: "ByteScheduler (Peng et al., SOSP 2019) [A]; a credit per server and not per worker, and the details of the search, are ours [R]",
 		Keys:  []string{"credit", "tune"}, New: newCredit, Reply: newFixedCredit},
 }

@@ -37,7 +37,8 @@ func newScript(t *rapid.T, e Entry) *script {
 	for to := range s.dests {
 		for p := range rapid.IntRange(0, 25).Draw(t, "pieces") {
 			s.unhanded = append(s.unhanded, Event{Kind: Handed, Piece: int32(p), To: int32(to),
-				Layer: int32(rapid.IntRange(0, 5).Draw(t, "layer")), Shard: int32(rapid.IntRange(0, 4).Draw(t, "shard")), Bytes: rapid.Int64Range(1, largest).Draw(t, "bytes")})
+				Layer: int32(rapid.IntRange(0, 5).Draw(t, "layer")), Shard: int32(rapid.IntRange(0, 4).Draw(t, "shard")),
+				Bytes: rapid.Int64Range(1, largest).Draw(t, "bytes")})
 		}
 	}
 	s.unhanded = rapid.Permutation(s.unhanded).Draw(t, "order")
@@ -311,9 +312,11 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 	for name, room := range rooms {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				o := Options{Largest: 20, Spec: Spec{Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}}
+				o := Options{Largest: 20,
+					Spec: Spec{Window: rapid.Int64Range(1, 100).Draw(t, "window"), Credit: rapid.Int64Range(1, 100).Draw(t, "credit")}}
 				e, _ := All.Lookup(name)
-				p, d := e.New(o), &dumb{inTurn: name == "fifo", room: room(o), flying: map[int32]int64{}, lastShard: map[int32]int32{}, aligned: name == "aligned",
+				p, d := e.New(o), &dumb{inTurn: name == "fifo", room: room(o), flying: map[int32]int64{},
+					lastShard: map[int32]int32{}, aligned: name == "aligned",
 					handed: map[int32][]Event{}, left: map[int32][]Event{}, over: map[int32]bool{}}
 				if rapid.Bool().Draw(t, "reply") {
 					p, d.lastShard, d.aligned = e.Reply(o), nil, false
@@ -321,7 +324,9 @@ func TestPoliciesAreTheirDumbTwins(t *testing.T) {
 				var flying []Event
 				pieces := map[int32]Event{}
 				for i := range rapid.IntRange(1, 120).Draw(t, "events") {
-					ev := Event{Kind: Handed, Piece: int32(i), To: int32(rapid.IntRange(0, 1).Draw(t, "to")), Layer: int32(rapid.IntRange(0, 4).Draw(t, "layer")), Shard: int32(rapid.IntRange(0, 3).Draw(t, "shard")), Bytes: rapid.Int64Range(1, 20).Draw(t, "bytes")}
+					ev := Event{Kind: Handed, Piece: int32(i), To: int32(rapid.IntRange(0, 1).Draw(t, "to")),
+						Layer: int32(rapid.IntRange(0, 4).Draw(t, "layer")), Shard: int32(rapid.IntRange(0, 3).Draw(t, "shard")),
+						Bytes: rapid.Int64Range(1, 20).Draw(t, "bytes")}
 					switch what := rapid.IntRange(0, 20).Draw(t, "what"); {
 					case what == 0:
 						ev = Event{Kind: Forgotten, To: ev.To}

@@ -124,8 +124,8 @@ func TestASearchWithNothingToFind(t *testing.T) {
 	}
 }
 
-// Over a thin link the search begins with the window that other orders have, and tries larger credits; elsewhere with ByteScheduler's. What the
-// configuration says holds.
+// Over a thin link the search begins with the window that other orders have, and tries larger credits; elsewhere with
+// ByteScheduler's. What the configuration says holds.
 func TestTheSearchFollowsTheLink(t *testing.T) {
 	thin := []int64{32 << 10, 32 << 10}
 	for _, c := range []struct {

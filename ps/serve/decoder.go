@@ -21,7 +21,8 @@ type outbox struct {
 }
 
 func newDecoder(sh *shard.Shard, workers, bufs int) decoder {
-	return decoder{in: shard.PushPlaces(sh.Pieces), out: shard.ReplyPlaces(sh.Pieces), inbox: make([]*comm.Buf, workers), outbox: make([]outbox, bufs)}
+	return decoder{in: shard.PushPlaces(sh.Pieces), out: shard.ReplyPlaces(sh.Pieces), inbox: make([]*comm.Buf, workers),
+		outbox: make([]outbox, bufs)}
 }
 
 // invalidate marks the encoded pieces of a buffer as old, because the buffer gets another version.
@@ -56,7 +57,8 @@ func (s *Side) decode(st *store, w int32, p *shard.Piece, values []byte) bool {
 		return true
 	}
 	if err := codec.Decode(slot.F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], values); err != nil {
-		s.station.Net.Fail(fmt.Errorf("serve: push of shard %s from worker %d (%s): %w", st.sh.Name, w, s.station.Net.Place(s.station.Roles.Workers[w]), err))
+		s.station.Net.Fail(fmt.Errorf("serve: push of shard %s from worker %d (%s): %w", st.sh.Name, w,
+			s.station.Net.Place(s.station.Roles.Workers[w]), err))
 		return false
 	}
 	return true
@@ -81,7 +83,8 @@ func (s *Side) encoded(st *store, p *shard.Piece, buf int32) (b *comm.Buf, off, 
 	off = st.coded.out.Of(p.ID)
 	n = o.n[p.ID-st.sh.Pieces[0].ID]
 	if n < 0 {
-		n = s.station.Routes.ReplyCodec(p.ID).Encode(o.buf.Bytes()[off:off+int(p.ReplyBytes)], st.bufs[buf].F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], nil)
+		n = s.station.Routes.ReplyCodec(p.ID).Encode(o.buf.Bytes()[off:off+int(p.ReplyBytes)],
+			st.bufs[buf].F32()[p.Lo-st.sh.Lo:p.Hi-st.sh.Lo], nil)
 		o.n[p.ID-st.sh.Pieces[0].ID] = n
 	}
 	return o.buf, off, n

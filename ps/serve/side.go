@@ -64,12 +64,13 @@ type Options struct {
 
 // Observer hears, on rank 0, what happens to the lead shard, which rank 0 owns.
 type Observer interface {
-	Folded(m wire.Header)                           // a push was folded into the lead shard
-	Committed(version, samples int64, rate float64) // the lead shard has a new version, with so many more samples, made with this learning rate
-	Snapshot(k, samples int64)                      // snapshot k of the lead shard was taken, after so many samples
-	Kept(clock int64)                               // the lead shard was kept for a checkpoint, before all workers compute iteration clock
-	Changed(e *core.Effect)                         // the rules that wait for stragglers have changed their schemes
-	Stale(rule int, versions int64)                 // a push of any shard of this server was committed, so many versions stale
+	Folded(m wire.Header) // a push was folded into the lead shard
+	// the lead shard has a new version, with so many more samples, made with this learning rate
+	Committed(version, samples int64, rate float64)
+	Snapshot(k, samples int64)      // snapshot k of the lead shard was taken, after so many samples
+	Kept(clock int64)               // the lead shard was kept for a checkpoint, before all workers compute iteration clock
+	Changed(e *core.Effect)         // the rules that wait for stragglers have changed their schemes
+	Stale(rule int, versions int64) // a push of any shard of this server was committed, so many versions stale
 }
 
 // store is the memory of one shard on its server.
@@ -103,7 +104,8 @@ func New(r *station.Station, o Options) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Side{station: r, o: o, stores: make([]*store, len(r.Plan.Shards)), snapshotShards: map[int64]int{}, unreported: unreported{Rules: make([]metrics.Hist, len(r.Config.Sync))}}
+	s := &Side{station: r, o: o, stores: make([]*store, len(r.Plan.Shards)), snapshotShards: map[int64]int{},
+		unreported: unreported{Rules: make([]metrics.Hist, len(r.Config.Sync))}}
 	s.landed, s.left, s.keysLanded = s.pieceReceived, s.pieceLeft, s.keysReceived
 	s.alarms = map[*time.Timer]bool{}
 	for _, id := range r.Plan.OfServer(int32(r.Roles.Server(r.Me))) {
@@ -137,7 +139,9 @@ func (s *Side) newStore(id int32, update optim.Update) (*store, error) {
 	r := s.station
 	sh := &r.Plan.Shards[id]
 	workers := len(r.Roles.Workers)
-	st := &store{sh: sh, bufs: make([]*comm.Buf, layout.Versions(r.Config, workers)), arrivals: make([]arrival, workers), grads: make([][]float32, workers), readsGrads: make([]bool, workers), departures: make([]departure, workers), snapshots: map[int64]*comm.Buf{}}
+	st := &store{sh: sh, bufs: make([]*comm.Buf, layout.Versions(r.Config, workers)), arrivals: make([]arrival, workers),
+		grads: make([][]float32, workers), readsGrads: make([]bool, workers), departures: make([]departure, workers),
+		snapshots: map[int64]*comm.Buf{}}
 	st.messages[0], st.messages[1] = r.Routes.MessagesOf(sh)
 	st.coded = newDecoder(sh, workers, len(st.bufs))
 	if r.Routes.Keyed() != nil {

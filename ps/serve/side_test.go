@@ -72,7 +72,8 @@ func TestDamagedPiecesInFrames(t *testing.T) {
 	if s.station.Routes.AcceptsReply(p.ID, int(p.ReplyBytes)-1) || !s.station.Routes.AcceptsReply(p.ID, int(p.ReplyBytes)) {
 		t.Error("a reply without a codec must have exactly the bytes of its piece")
 	}
-	if s.decode(st, 0, p, []byte{1, 0}) || s.station.Net.Err() == nil || !strings.Contains(s.station.Net.Err().Error(), "push of shard */0 from worker 0 (rank 1)") {
+	if s.decode(st, 0, p, []byte{1, 0}) || s.station.Net.Err() == nil ||
+		!strings.Contains(s.station.Net.Err().Error(), "push of shard */0 from worker 0 (rank 1)") {
 		t.Errorf("error %v", s.station.Net.Err())
 	}
 }
@@ -127,7 +128,8 @@ func TestNormsOfAPush(t *testing.T) {
 		copy(b.F32(), x)
 		return b
 	}
-	st := &store{math: &optim.Store{}, bufs: []*comm.Buf{buf(9, 9, 9, 9), buf(2, 0, 0, 1.5)}, slots: []slot{{}, {push: buf(12, -16, 0, 0).F32(), owner: -1}}}
+	st := &store{math: &optim.Store{}, bufs: []*comm.Buf{buf(9, 9, 9, 9), buf(2, 0, 0, 1.5)},
+		slots: []slot{{}, {push: buf(12, -16, 0, 0).F32(), owner: -1}}}
 	in := core.Input{Slot: 1}
 	if st.measure(&in, 1, 4); in.Norm2 != 5 || in.NormInf != 4 || in.NormW != 2.5 {
 		t.Errorf("sums 12 and -16 over 4 samples, parameters 2 and 1.5: norms %v, %v, %v; want 5, 4, 2.5", in.Norm2, in.NormInf, in.NormW)

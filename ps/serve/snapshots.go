@@ -15,7 +15,8 @@ func (s *Side) snapshot(e *core.Effect) {
 	st := s.stores[e.Shard]
 	if int64(len(st.snapshots)) >= s.station.SnapshotsMax {
 		if !s.snapshotsFull {
-			s.station.Log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs (or every_samples) or cluster.memory_max", "kept", s.station.SnapshotsMax)
+			s.station.Log.Warn("no room for more snapshots: some evaluations are left out; raise evaluate.every_epochs (or "+
+				"every_samples) or cluster.memory_max", "kept", s.station.SnapshotsMax)
 		}
 		s.snapshotsFull = true
 		return
@@ -66,10 +67,11 @@ func (s *Side) SendSnapshot(to int, k int64) {
 		for _, p := range st.sh.Pieces {
 			off, n := p.InArena()
 			s.station.Net.Hold()
-			s.station.Transport.Isend(comm.Peer(to), comm.Data, link.TagSnapshot|uint32(p.ID), b, off-st.sh.Lo*shard.ElemBytes, n, func(d comm.Done) {
-				s.station.Net.Let()
-				s.station.Net.Fail(d.Err)
-			})
+			s.station.Transport.Isend(comm.Peer(to), comm.Data, link.TagSnapshot|uint32(p.ID), b, off-st.sh.Lo*shard.ElemBytes,
+				n, func(d comm.Done) {
+					s.station.Net.Let()
+					s.station.Net.Fail(d.Err)
+				})
 		}
 	}
 }

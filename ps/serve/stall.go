@@ -58,7 +58,8 @@ func (s *Side) WaitsFor() string {
 
 // Status is what the server does now.
 func (s *Side) Status() *status.Server {
-	of := &status.Server{Name: fmt.Sprintf("s%d", s.node.Me()), Server: s.node.Me(), Done: s.done, SilentS: (s.station.Now() - s.lastInput).Seconds()}
+	of := &status.Server{Name: fmt.Sprintf("s%d", s.node.Me()), Server: s.node.Me(), Done: s.done,
+		SilentS: (s.station.Now() - s.lastInput).Seconds()}
 	for _, id := range s.node.Shards() {
 		of.Versions += s.node.Shard(id).Version
 		if slowest, clock := s.node.Slowest(id); len(slowest) > 0 {

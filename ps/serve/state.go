@@ -36,7 +36,8 @@ func (s *Side) Save() (state State, vectors [][]float32) {
 }
 
 func (s *Side) stateOf(st *store, steps int64) ShardState {
-	return ShardState{ID: st.sh.ID, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps, Vectors: layout.Vectors(s.station.Config, st.sh), Node: s.node.Saved(st.sh.ID)}
+	return ShardState{ID: st.sh.ID, Name: st.sh.Name, Lo: st.sh.Lo, Hi: st.sh.Hi, Steps: steps,
+		Vectors: layout.Vectors(s.station.Config, st.sh), Node: s.node.Saved(st.sh.ID)}
 }
 
 // Resume puts the server at a checkpoint, of which it has this file: the parameters, the optimizers and the node.

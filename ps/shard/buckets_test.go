@@ -5,7 +5,8 @@ import "testing"
 // Buckets cover the arena once, from its end, along pieces, and only the last may be small.
 func TestBucketsCoverTheArenaFromItsEnd(t *testing.T) {
 	for _, n := range []int{10, 6_000_000, 40_000_000} {
-		params := []Param{{Name: "a.weight", N: n}, {Name: "a.bias", N: 10}, {Name: "b.weight", Layer: 1, N: n}, {Name: "c.weight", Layer: 2, N: n / 2}}
+		params := []Param{{Name: "a.weight", N: n}, {Name: "a.bias", N: 10}, {Name: "b.weight", Layer: 1, N: n},
+			{Name: "c.weight", Layer: 2, N: n / 2}}
 		p, err := Cut(params, Options{Slice: "even", MaxBytes: 4 << 20, Servers: 1, Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)

@@ -162,8 +162,8 @@ func (p *Plan) fillPieces(s *Shard) {
 	}
 }
 
-// pieceElems is how long the pieces are into which so many elements of a layer are cut. Pieces that are short because of the link between hosts
-// have the same length, since a message costs as much for a few bytes left over.
+// pieceElems is how long the pieces are into which so many elements of a layer are cut. Pieces that are short because
+// of the link between hosts have the same length, since a message costs as much for a few bytes left over.
 func (o *Options) pieceElems(n int) int {
 	long := int(o.MaxBytes / ElemBytes)
 	if short := int(o.PieceMax / ElemBytes); short > 0 && short < long {

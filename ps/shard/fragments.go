@@ -12,7 +12,8 @@ type Fragments struct {
 // if there are fewer shards than fragments.
 func NewFragments(plan *Plan, n int64) (*Fragments, error) {
 	if int64(len(plan.Shards)) < n {
-		return nil, fmt.Errorf("local.fragments is %d, but there are only %d shards, and a shard is in one fragment; lower it, or cut more shards with shards.slice", n, len(plan.Shards))
+		return nil, fmt.Errorf("local.fragments is %d, but there are only %d shards, and a shard is in one fragment; "+
+			"lower it, or cut more shards with shards.slice", n, len(plan.Shards))
 	}
 	var all, before int64
 	for i := range plan.Shards {

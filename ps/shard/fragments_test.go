@@ -12,18 +12,21 @@ import (
 func drawPlan(t *rapid.T) *Plan {
 	var params []Param
 	for i, n := range rapid.SliceOfN(rapid.IntRange(1, 300), 1, 12).Draw(t, "params") {
-		params = append(params, Param{Name: fmt.Sprintf("fc%d.weight", i), Layer: i / 2, N: n, Stat: rapid.IntRange(0, 5).Draw(t, "statistic") == 0})
+		params = append(params,
+			Param{Name: fmt.Sprintf("fc%d.weight", i), Layer: i / 2, N: n, Stat: rapid.IntRange(0, 5).Draw(t, "statistic") == 0})
 	}
-	p, err := Cut(params, Options{Slice: rapid.SampledFrom(Slices()).Draw(t, "slice"), MaxBytes: 4 * rapid.Int64Range(1, 500).Draw(t, "max"), Parts: rapid.IntRange(1, 3).Draw(t, "parts"),
-		Servers: rapid.IntRange(1, 5).Draw(t, "servers"), Rules: []string{"fc1*", "*"}})
+	p, err := Cut(params,
+		Options{Slice: rapid.SampledFrom(Slices()).Draw(t, "slice"), MaxBytes: 4 * rapid.Int64Range(1, 500).Draw(t, "max"),
+			Parts:   rapid.IntRange(1, 3).Draw(t, "parts"),
+			Servers: rapid.IntRange(1, 5).Draw(t, "servers"), Rules: []string{"fc1*", "*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// Each shard is in one fragment. Fragments are ranges of shards, in order, none is empty, and the lead shard is in the first. The clock of a shard counts the
-// iterations in which it is due, one in each n.
+// Each shard is in one fragment. Fragments are ranges of shards, in order, none is empty, and the lead shard is in
+// the first. The clock of a shard counts the iterations in which it is due, one in each n.
 func TestFragmentsPartitionTheShards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -87,11 +90,13 @@ func TestFragmentsAreAboutEqual(t *testing.T) {
 }
 
 func TestMoreFragmentsThanShardsAreRefused(t *testing.T) {
-	p, err := Cut([]Param{{Name: "a", N: 8}, {Name: "b", Layer: 1, N: 8}}, Options{Slice: "even", MaxBytes: 1 << 10, Servers: 2, Rules: []string{"*"}})
+	p, err := Cut([]Param{{Name: "a", N: 8}, {Name: "b", Layer: 1, N: 8}},
+		Options{Slice: "even", MaxBytes: 1 << 10, Servers: 2, Rules: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewFragments(p, 3); err == nil || !strings.Contains(err.Error(), "local.fragments is 3, but there are only 2 shards") || !strings.Contains(err.Error(), "shards.slice") {
+	if _, err := NewFragments(p, 3); err == nil ||
+		!strings.Contains(err.Error(), "local.fragments is 3, but there are only 2 shards") || !strings.Contains(err.Error(), "shards.slice") {
 		t.Errorf("three fragments of two shards: %v", err)
 	}
 	if f, err := NewFragments(p, 2); err != nil || f.Of(0) != 0 || f.Of(1) != 1 {

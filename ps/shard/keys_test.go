@@ -74,7 +74,8 @@ func TestKeysLieWhereTheSlicerLooks(t *testing.T) {
 			if sum != n || len(keys) != q.Keys || q.PullBytes() != 8*int64(len(keys)) {
 				t.Fatalf("piece %+v: %d keys of %d elements", *q, len(keys), sum)
 			}
-			if o.Keys == KeysList && q.PushBytes != 4*int64(n)+12*int64(len(keys)) || o.Keys == KeysScalar && q.PushBytes != 12*int64(n) || q.ReplyBytes != q.PushBytes {
+			if o.Keys == KeysList && q.PushBytes != 4*int64(n)+12*int64(len(keys)) || o.Keys == KeysScalar &&
+				q.PushBytes != 12*int64(n) || q.ReplyBytes != q.PushBytes {
 				t.Fatalf("piece %+v takes %d and %d bytes", *q, q.PushBytes, q.ReplyBytes)
 			}
 			last := p.Shards[q.Shard].Pieces[len(p.Shards[q.Shard].Pieces)-1].ID == q.ID
@@ -102,7 +103,8 @@ func TestScalarKeysAreAllServer0s(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Shards) != 1 || p.Shards[0].Server != 0 || p.ScalarKey(&p.Pieces[0]) != 0 || p.Pieces[0].Keys != p.Arena || p.Pieces[0].Layer != 2 {
+	if len(p.Shards) != 1 || p.Shards[0].Server != 0 || p.ScalarKey(&p.Pieces[0]) != 0 || p.Pieces[0].Keys != p.Arena ||
+		p.Pieces[0].Layer != 2 {
 		t.Errorf("got %+v", p.Shards)
 	}
 }

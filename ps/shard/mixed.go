@@ -38,7 +38,8 @@ func Serving(servers, workers int, placement string) int {
 func assignMixed(hosts []string, dedicated int) (Roles, error) {
 	workers := len(hosts) - dedicated
 	if workers < 2 || dedicated > workers {
-		return Roles{}, fmt.Errorf("%s, but with cluster.placement: mixed cluster.servers (%d) ranks serve alone and at least as many others, and at least 2, work and serve too: start at least %d ranks or lower cluster.servers",
+		return Roles{}, fmt.Errorf("%s, but with cluster.placement: mixed cluster.servers (%d) ranks serve alone and at "+
+			"least as many others, and at least 2, work and serve too: start at least %d ranks or lower cluster.servers",
 			ranks(len(hosts)), dedicated, dedicated+max(2, dedicated))
 	}
 	r := Roles{Servers: spread(hosts, dedicated)}

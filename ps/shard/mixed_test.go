@@ -71,7 +71,8 @@ func TestMixedRolesAndShards(t *testing.T) {
 		world, servers int
 		want           string
 	}{
-		{2, 1, "the world has 2 ranks, but with cluster.placement: mixed cluster.servers (1) ranks serve alone and at least as many others, and at least 2, work and serve too: start at least 3 ranks"},
+		{2, 1, "the world has 2 ranks, but with cluster.placement: mixed cluster.servers (1) ranks serve alone and at " +
+			"least as many others, and at least 2, work and serve too: start at least 3 ranks"},
 		{5, 3, "start at least 6 ranks or lower cluster.servers"},
 	} {
 		if _, err := Assign(make([]string, c.world), c.servers, "mixed"); err == nil || !strings.Contains(err.Error(), c.want) {

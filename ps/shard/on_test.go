@@ -29,7 +29,8 @@ func TestARuleForSomeServersMovesNothing(t *testing.T) {
 			if slices.Contains(on, int(a.Server)) {
 				want = 0
 			}
-			if a.Lo != b.Lo || a.Hi != b.Hi || a.Server != b.Server || a.Stat != b.Stat || b.Rule != want || !strings.HasPrefix(b.Name, o.Rules[want]+"/") {
+			if a.Lo != b.Lo || a.Hi != b.Hi || a.Server != b.Server || a.Stat != b.Stat || b.Rule != want ||
+				!strings.HasPrefix(b.Name, o.Rules[want]+"/") {
 				t.Fatalf("shard %+v, was %+v; rule %d is for servers %v", b, a, 0, on)
 			}
 		}

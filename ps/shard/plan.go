@@ -121,8 +121,8 @@ type Plan struct {
 	options Options
 }
 
-// Views cuts an arena into one slice per parameter, in model order. A slice's capacity ends with the arena, so that a model can join parameters
-// that lie side by side.
+// Views cuts an arena into one slice per parameter, in model order. A slice's capacity ends with the arena, so that a
+// model can join parameters that lie side by side.
 func (p *Plan) Views(arena []float32) [][]float32 {
 	v := make([][]float32, len(p.Params))
 	for k, q := range p.Params {
@@ -142,12 +142,14 @@ func Cut(params []Param, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("shard: shards.max_bytes is %d; a piece holds at least one parameter of %d bytes", o.MaxBytes, ElemBytes)
 	}
 	if o.Shares != nil && (len(o.Shares) != o.Servers || o.Slice != "even") {
-		return nil, fmt.Errorf("shard: cluster.placement: mixed gives %d servers shares of their own (%d servers, shards.slice %s): it needs shards.slice: even", len(o.Shares), o.Servers, o.Slice)
+		return nil, fmt.Errorf("shard: cluster.placement: mixed gives %d servers shares of their own (%d servers, "+
+			"shards.slice %s): it needs shards.slice: even", len(o.Shares), o.Servers, o.Slice)
 	}
 	for i, on := range o.On {
 		for _, m := range on {
 			if m < 0 || m >= o.Servers {
-				return nil, fmt.Errorf("shard: sync rule %d (match %q) is for server %d, and there are %d, from 0 on; change its servers", i, o.Rules[i], m, o.Servers)
+				return nil, fmt.Errorf("shard: sync rule %d (match %q) is for server %d, and there are %d, from 0 on; change "+
+					"its servers", i, o.Rules[i], m, o.Servers)
 			}
 		}
 	}
@@ -284,7 +286,8 @@ func (p *Plan) add(g *groupOf, place string, server, lo, hi int) {
 	if g.stat {
 		place += "/stat"
 	}
-	p.Shards = append(p.Shards, Shard{ID: int32(len(p.Shards)), Name: place, rules: g.rules, Stat: g.stat, Server: int32(server), Lo: lo, Hi: hi})
+	p.Shards = append(p.Shards,
+		Shard{ID: int32(len(p.Shards)), Name: place, rules: g.rules, Stat: g.stat, Server: int32(server), Lo: lo, Hi: hi})
 }
 
 // fillRule finds the shard's rule when its server is known, and completes the shard's name.

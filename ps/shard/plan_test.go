@@ -41,11 +41,12 @@ func TestEvenGivesEveryServerAnEqualPartOfEveryGroup(t *testing.T) {
 	}
 }
 
-// With several parts a server, the parts are dealt in turn, so both servers have early and late layers. A group that is too small for so many has
-// fewer, and at least one a server.
+// With several parts a server, the parts are dealt in turn, so both servers have early and late layers. A group that
+// is too small for so many has fewer, and at least one a server.
 func TestPartsAreDealtInTurn(t *testing.T) {
 	got := cutText(t, mlp(), Options{Slice: "even", MaxBytes: 4 << 20, Servers: 2, Parts: 3, PartMin: 100_000, Rules: []string{"fc3.*", "*"}})
-	want := "fc3.*/0 s0 0+645; fc3.*/1 s1 645+645; */0 s0 1290+38976; */1 s1 40266+38976; */2 s0 79242+38976; */3 s1 118218+38976; */4 s0 157194+38976; */5 s1 196170+38976"
+	want := "fc3.*/0 s0 0+645; fc3.*/1 s1 645+645; */0 s0 1290+38976; */1 s1 40266+38976; */2 s0 79242+38976; */3 s1 " +
+		"118218+38976; */4 s0 157194+38976; */5 s1 196170+38976"
 	if got != want {
 		t.Fatalf("got  %s\nwant %s", got, want)
 	}
@@ -53,7 +54,8 @@ func TestPartsAreDealtInTurn(t *testing.T) {
 
 // Shares hold in each round of parts.
 func TestPartsOfSharesAreDealtInTurn(t *testing.T) {
-	got := cutText(t, []Param{{Name: "w", N: 3000}}, Options{Slice: "even", MaxBytes: 4 << 20, Servers: 3, Shares: []int{4, 2, 2}, Parts: 2, Rules: []string{"*"}})
+	got := cutText(t, []Param{{Name: "w", N: 3000}},
+		Options{Slice: "even", MaxBytes: 4 << 20, Servers: 3, Shares: []int{4, 2, 2}, Parts: 2, Rules: []string{"*"}})
 	if want := "*/0 s0 0+750; */1 s1 750+375; */2 s2 1125+375; */3 s0 1500+750; */4 s1 2250+375; */5 s2 2625+375"; got != want {
 		t.Fatalf("got  %s\nwant %s", got, want)
 	}
@@ -65,7 +67,8 @@ func TestShortPiecesAreEqual(t *testing.T) {
 		pieceMax, maxBytes int64
 		want               string
 	}{{400, 4 << 20, "[84 84 82]"}, {0, 400, "[100 100 50]"}, {400, 400, "[100 100 50]"}, {4000, 4 << 20, "[250]"}} {
-		p, err := Cut([]Param{{Name: "w", N: 250}}, Options{Slice: "even", MaxBytes: c.maxBytes, PieceMax: c.pieceMax, Servers: 1, Rules: []string{"*"}})
+		p, err := Cut([]Param{{Name: "w", N: 250}},
+			Options{Slice: "even", MaxBytes: c.maxBytes, PieceMax: c.pieceMax, Servers: 1, Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +166,8 @@ func genPlan(t *rapid.T) (*Plan, Options) {
 	var params []Param
 	for l := range rapid.IntRange(1, 6).Draw(t, "layers") {
 		for _, kind := range []string{"weight", "bias", "mean"}[:rapid.IntRange(1, 3).Draw(t, "kinds")] {
-			params = append(params, Param{Name: fmt.Sprintf("l%d.%s", l, kind), Layer: l, N: rapid.IntRange(1, 90).Draw(t, "n"), Stat: kind == "mean"})
+			params = append(params,
+				Param{Name: fmt.Sprintf("l%d.%s", l, kind), Layer: l, N: rapid.IntRange(1, 90).Draw(t, "n"), Stat: kind == "mean"})
 		}
 	}
 	o := Options{
@@ -222,7 +226,9 @@ func TestPlanPartitionsTheParameters(t *testing.T) {
 			}
 			at = s.Lo
 			for _, q := range s.Pieces {
-				if q.ID != piece || q.Shard != s.ID || q.Lo != at || q.Hi <= q.Lo || int64(q.Hi-q.Lo)*ElemBytes > min(o.MaxBytes, p.PieceMax()) || o.PieceMax > 0 && int64(q.Hi-q.Lo)*ElemBytes > o.PieceMax || p.Pieces[q.ID] != q {
+				if q.ID != piece || q.Shard != s.ID || q.Lo != at || q.Hi <= q.Lo ||
+					int64(q.Hi-q.Lo)*ElemBytes > min(o.MaxBytes, p.PieceMax()) || o.PieceMax > 0 &&
+					int64(q.Hi-q.Lo)*ElemBytes > o.PieceMax || p.Pieces[q.ID] != q {
 					t.Fatalf("piece %+v of shard %+v", q, s)
 				}
 				piece++
@@ -298,7 +304,8 @@ func TestKeysAreShardsOfTheirOwn(t *testing.T) {
 	for slice, want := range map[string]string{
 		"range": "*/fc1.weight s0; */fc1.bias s0; */fc2.weight s0; */fc2.bias s0; */fc3.weight s0; */fc3.bias s0",
 		"layer": "*/fc1.weight s0; */fc1.bias s1; */fc2.weight s1; */fc2.bias s1; */fc3.weight s1; */fc3.bias s1",
-		"even":  "*/fc1.weight/0 s0; */fc1.weight/1 s1; */fc1.bias/0 s0; */fc1.bias/1 s1; */fc2.weight/0 s0; */fc2.weight/1 s1; */fc2.bias/0 s0; */fc2.bias/1 s1; */fc3.weight/0 s0; */fc3.weight/1 s1; */fc3.bias/0 s0; */fc3.bias/1 s1",
+		"even": "*/fc1.weight/0 s0; */fc1.weight/1 s1; */fc1.bias/0 s0; */fc1.bias/1 s1; */fc2.weight/0 s0; " +
+			"*/fc2.weight/1 s1; */fc2.bias/0 s0; */fc2.bias/1 s1; */fc3.weight/0 s0; */fc3.weight/1 s1; */fc3.bias/0 s0; */fc3.bias/1 s1",
 	} {
 		p, err := Cut(mlp(), Options{Slice: slice, MaxBytes: 64 << 20, Servers: 2, Rules: []string{"*"}, Keys: KeysTensor})
 		if err != nil {

@@ -37,7 +37,8 @@ func Assign(hosts []string, servers int, placement string) (Roles, error) {
 	}
 	if placement == "colocate" {
 		if world < servers {
-			return r, fmt.Errorf("%s, but cluster.servers is %d and every server needs a rank of its own: start at least %d ranks or lower cluster.servers", ranks(world), servers, servers)
+			return r, fmt.Errorf("%s, but cluster.servers is %d and every server needs a rank of its own: start at least %d "+
+				"ranks or lower cluster.servers", ranks(world), servers, servers)
 		}
 		for rank := range world {
 			r.Workers = append(r.Workers, rank)
@@ -45,7 +46,8 @@ func Assign(hosts []string, servers int, placement string) (Roles, error) {
 		return r, nil
 	}
 	if world < servers+1 {
-		return r, fmt.Errorf("%s, but cluster.servers is %d and at least 1 worker is needed: %d + 1 = %d ranks; start more ranks (mpirun -n %d), lower cluster.servers, or use cluster.placement: colocate",
+		return r, fmt.Errorf("%s, but cluster.servers is %d and at least 1 worker is needed: %d + 1 = %d ranks; start "+
+			"more ranks (mpirun -n %d), lower cluster.servers, or use cluster.placement: colocate",
 			ranks(world), servers, servers, servers+1, servers+1)
 	}
 	serves := make([]bool, world)

@@ -47,7 +47,8 @@ func keeps(t *testing.T, what string, got, promised float64) {
 }
 
 // slowInTurn makes the workers slow in turn, for a few iterations each. The exchange takes time, too.
-var slowInTurn = []string{`faults=[{worker: "*", slow: {kind: two_state, factor: 8, enter: 0.02, leave: 0.4}}]`, "simulate.network={bandwidth: 1GB, latency: 500us}"}
+var slowInTurn = []string{`faults=[{worker: "*", slow: {kind: two_state, factor: 8, enter: 0.02, leave: 0.4}}]`,
+	"simulate.network={bandwidth: 1GB, latency: 500us}"}
 
 // If the slow worker changes, the bound that the NOTE names gains what the NOTE says, and so does drop.
 func TestAdviceAgainstWorkersThatAreSlowInTurn(t *testing.T) {
@@ -80,7 +81,8 @@ func TestAdviceAgainstWorkersThatAreSlowInTurn(t *testing.T) {
 // Against a worker that is always slow no bound helps, and the NOTE names none. The scheme that it names helps.
 func TestAdviceAgainstAWorkerThatIsAlwaysSlow(t *testing.T) {
 	c := simtest.Setting{Workers: 4, Servers: 2, Iterations: 600, Bytes: 400_000, Seed: 1,
-		Set: append(simtest.Noisy(10*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 5}}"), "simulate.network={bandwidth: 1GB, latency: 500us}")}
+		Set: append(simtest.Noisy(10*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 5}}"),
+			"simulate.network={bandwidth: 1GB, latency: 500us}")}
 	rates := map[string]float64{}
 	for _, scheme := range []string{"bsp", "ssp, staleness: 3", "ssp, staleness: 16", "dssp", "r2sp"} {
 		c.Scheme = scheme
@@ -91,7 +93,8 @@ func TestAdviceAgainstAWorkerThatIsAlwaysSlow(t *testing.T) {
 		}
 		simtest.Near(t, scheme+", the ratio", in(t, notes, `worker 3 \(.*\) computes ([0-9.]+) times as long`), 5, 0.03)
 		base := scheme
-		for scheme, says := range map[string]string{"asp": `scheme: asp .*about ([0-9.]+) times`, "drop, required: 3": `drop, required: 3, .*\(([0-9.]+) times`} {
+		for scheme, says := range map[string]string{"asp": `scheme: asp .*about ([0-9.]+) times`,
+			"drop, required: 3": `drop, required: 3, .*\(([0-9.]+) times`} {
 			c.Scheme = scheme
 			r, silent := advised(t, c)
 			if silent != "" {
@@ -123,7 +126,8 @@ func TestNoAdviceWithoutCause(t *testing.T) {
 		{simtest.Setting{Iterations: 40, Set: slow}, true},
 		{simtest.Setting{Iterations: 200}, false},
 		{simtest.Setting{Iterations: 200, Set: simtest.Noisy(10*time.Millisecond, 0.05)}, false},
-		{simtest.Setting{Iterations: 200, Set: []string{"faults=[{worker: 3, slow: {factor: 5, until: 60}}]"}}, false}, // slow for too few iterations
+		// slow for too few iterations
+		{simtest.Setting{Iterations: 200, Set: []string{"faults=[{worker: 3, slow: {factor: 5, until: 60}}]"}}, false},
 	} {
 		c.Workers, c.Servers, c.Scheme, c.Bytes, c.Seed = 4, 1, "bsp", 4000, 1
 		if _, notes := advised(t, c.Setting); (notes != "") != c.want {
@@ -134,7 +138,8 @@ func TestNoAdviceWithoutCause(t *testing.T) {
 
 // If turns cost more than they save, a NOTE says so. The schemes that it names are faster.
 func TestAdviceAgainstTurns(t *testing.T) {
-	c := simtest.Setting{Workers: 8, Servers: 1, Scheme: "r2sp", Iterations: 400, Bytes: 4000, Seed: 1, Set: []string{"faults=[" + simtest.Exponential(0.5) + "]", "simulate.network={bandwidth: 1GB, latency: 100us}"}}
+	c := simtest.Setting{Workers: 8, Servers: 1, Scheme: "r2sp", Iterations: 400, Bytes: 4000, Seed: 1,
+		Set: []string{"faults=[" + simtest.Exponential(0.5) + "]", "simulate.network={bandwidth: 1GB, latency: 100us}"}}
 	r := run(t, c)
 	if s := r.Summary.PerShard[0]; s.DelayedGrants == 0 || s.DelayedGrantsS <= 0 || s.MissedTurns == 0 {
 		t.Fatalf("noisy workers waited for %d grants and missed %d turns", s.DelayedGrants, s.MissedTurns)
@@ -153,7 +158,8 @@ func TestAdviceAgainstTurns(t *testing.T) {
 
 // Batches that fit gain what the NOTE says where computing is in proportion to samples, and are not advised where they are dealt already.
 func TestAdviceOfBatchesThatFit(t *testing.T) {
-	c := simtest.Setting{Workers: 4, Servers: 2, Scheme: "bsp", Iterations: 12000, Bytes: 400_000, Set: []string{"train.batch_per_worker=40", "simulate.compute={per_sample: 250us}", "faults=[{worker: 2, slow: {factor: 4}}]"}}
+	c := simtest.Setting{Workers: 4, Servers: 2, Scheme: "bsp", Iterations: 12000, Bytes: 400_000,
+		Set: []string{"train.batch_per_worker=40", "simulate.compute={per_sample: 250us}", "faults=[{worker: 2, slow: {factor: 4}}]"}}
 	bsp, notes := advised(t, c)
 	promised := in(t, notes, `work: \{policy: dbs\} \(about ([0-9.]+) times`)
 	c.Set = append(c.Set, "work.policy=dbs")

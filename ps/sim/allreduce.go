@@ -58,7 +58,8 @@ func runAllReduce(o Options) (*Result, error) {
 func newAllReduce(o Options) (*allReduce, error) {
 	c, p := o.Config, o.Plan
 	n := c.Simulate.Workers
-	r := &allReduce{o: o, workers: make([]worker, n), stages: newStages(c, p, true), buckets: p.Buckets(), pauses: make([][]Pause, n), trace: traceStart,
+	r := &allReduce{o: o, workers: make([]worker, n), stages: newStages(c, p, true), buckets: p.Buckets(),
+		pauses: make([][]Pause, n), trace: traceStart,
 		commit: nanoseconds(int64(p.Arena)*shard.ElemBytes, c.Simulate.CommitRate)}
 	paused, err := modelWorkers(&r.o, r.workers)
 	if err != nil {
@@ -181,7 +182,8 @@ func (r *allReduce) iterate() (over bool) {
 		}
 		if r.o.Iterations != nil {
 			took := time.Duration(ends[i] - start)
-			r.o.Iterations[i].Add(metrics.Iteration{Iter: r.iter, Start: time.Duration(start), Compute: took, Injected: took - time.Duration(w.pass.own), Samples: int(w.batch)})
+			r.o.Iterations[i].Add(metrics.Iteration{Iter: r.iter, Start: time.Duration(start), Compute: took,
+				Injected: took - time.Duration(w.pass.own), Samples: int(w.batch)})
 		}
 	}
 	r.now = start
@@ -243,8 +245,9 @@ func (r *allReduce) result() *Result {
 		w := &r.workers[i]
 		w.spans.Wall = wall
 		spans = append(spans, w.spans)
-		sum.PerWorker = append(sum.PerWorker, metrics.WorkerSummary{Worker: i, Rank: w.rank, Host: fmt.Sprintf("host%d", w.host), Iterations: r.iter, Samples: w.samples,
-			ComputeS: metrics.Float(w.spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.spans.Times[metrics.Blocked].Seconds())})
+		sum.PerWorker = append(sum.PerWorker,
+			metrics.WorkerSummary{Worker: i, Rank: w.rank, Host: fmt.Sprintf("host%d", w.host), Iterations: r.iter, Samples: w.samples,
+				ComputeS: metrics.Float(w.spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.spans.Times[metrics.Blocked].Seconds())})
 	}
 	sum.PerRole = map[string]metrics.RoleTimes{metrics.RoleServer: metrics.OverRanks(nil), metrics.RoleWorker: metrics.OverRanks(spans)}
 	return &Result{Summary: sum, Steps: r.iter * int64(len(r.workers)*len(r.buckets)), Trace: r.trace, Duration: wall}
@@ -256,7 +259,8 @@ func (r *allReduce) model() []string {
 	return append([]string{
 		computeText(&r.o, &r.stages),
 		networkText(m),
-		fmt.Sprintf("ring     baseline allreduce: %d buckets of at least %s (but the last), one at a time; each in %d steps of 1/%d of its bytes and a latency; bytes are those that the ring moves",
+		fmt.Sprintf("ring     baseline allreduce: %d buckets of at least %s (but the last), one at a time; each in %d "+
+			"steps of 1/%d of its bytes and a latency; bytes are those that the ring moves",
 			len(r.buckets), metrics.Size(shard.BucketBytes), 2*(len(r.workers)-1), len(r.workers)),
 		fmt.Sprintf("workers  take the same step each, %s", rate(m.CommitRate)),
 		faultsText(&r.o, r.paused),

@@ -19,7 +19,8 @@ func awaiting(workers int, set ...string) simtest.Setting {
 }
 
 // One of four workers takes 5 times as long in 40 of its iterations. The run has asp about then, and bsp before and after. That saves
-// time: the worker skips what it has not computed when the others change back. The fifth slow iteration is number 24, so iteration 25 announces and 26 is the first under asp.
+// time: the worker skips what it has not computed when the others change back. The fifth slow iteration is number 24,
+// so iteration 25 announces and 26 is the first under asp.
 func TestSchemesFollowAStraggler(t *testing.T) {
 	const slow = "faults=[{worker: 3, slow: {factor: 5, from: 20, until: 60}}]"
 	r := run(t, awaiting(4, slow))
@@ -44,7 +45,8 @@ func TestSchemesFollowAStraggler(t *testing.T) {
 	if r.Duration > bsp.Duration*4/5 || r.Summary.MaxLead < 30 || bsp.Summary.MaxLead != 0 {
 		t.Errorf("%v with a lead of %d, bsp alone takes %v with a lead of %d", r.Duration, r.Summary.MaxLead, bsp.Duration, bsp.Summary.MaxLead)
 	}
-	for _, with := range []string{"faults=[]", "faults=[{worker: 3, slow: {factor: 5, from: 20, until: 24}}]", `faults=[{worker: "*", slow: {factor: 5, from: 20, until: 60}}]`} {
+	for _, with := range []string{"faults=[]", "faults=[{worker: 3, slow: {factor: 5, from: 20, until: 24}}]",
+		`faults=[{worker: "*", slow: {factor: 5, from: 20, until: 60}}]`} {
 		if got := run(t, awaiting(4, with)).Summary; len(got.Changes) > 0 || got.MaxLead != 0 {
 			t.Errorf("%s: changes %+v, lead %d, though nobody straggles for long", with, got.Changes, got.MaxLead)
 		}
@@ -87,7 +89,8 @@ simulate: {workers: 5, compute: 10ms}
 
 // What would break the announcement is refused.
 func TestRunsThatCannotAwaitStragglersAreRefused(t *testing.T) {
-	if _, err := check.Run(awaiting(2).Options(t)); err == nil || !strings.Contains(err.Error(), "which needs at least 3 of them, and the run has 2") {
+	if _, err := check.Run(awaiting(2).Options(t)); err == nil ||
+		!strings.Contains(err.Error(), "which needs at least 3 of them, and the run has 2") {
 		t.Errorf("2 workers: %v", err)
 	}
 	o := awaiting(3).Options(t)

@@ -42,7 +42,9 @@ simulate: {workers: %d, compute: %s, network: {bandwidth: %dB, latency: %s}, ser
 	if cfg == nil {
 		t.Fatal(ds)
 	}
-	plan, err := layout.Plan(cfg, []workload.Param{{Name: "a.weight", Shape: []int{60_000}}, {Name: "b.weight", Shape: []int{39_000}}, {Name: "b.bias", Shape: []int{1_000}}}, servers, layout.Link{})
+	plan, err := layout.Plan(cfg,
+		[]workload.Param{{Name: "a.weight", Shape: []int{60_000}}, {Name: "b.weight", Shape: []int{39_000}},
+			{Name: "b.bias", Shape: []int{1_000}}}, servers, layout.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +181,8 @@ func TestBucketsAreSummedWhileBackwardRuns(t *testing.T) {
 		params = append(params, workload.Param{Name: fmt.Sprintf("l%d.weight", l), Layer: l, Shape: []int{layer}})
 	}
 	took := func(compute time.Duration) time.Duration {
-		o := ideal(t, 4, 1, "baseline=allreduce", "simulate.network={bandwidth: 1GB, latency: 0s}", "simulate.compute="+compute.String(), "cluster.memory_max=64GiB")
+		o := ideal(t, 4, 1, "baseline=allreduce", "simulate.network={bandwidth: 1GB, latency: 0s}", "simulate.compute="+
+			compute.String(), "cluster.memory_max=64GiB")
 		plan, err := layout.Plan(o.Config, params, 1, layout.Link{})
 		if err != nil {
 			t.Fatal(err)
@@ -212,20 +215,27 @@ func TestBaselinesOverManySeeds(t *testing.T) {
 		}
 		servers := 1 + r.IntN(3)
 		workers := servers + r.IntN(5)
-		o := ideal(t, workers, servers, "seed="+fmt.Sprint(seed), "baseline="+baseline, "cluster.placement="+pick("spread", "colocate"), "shards.slice="+pick("range", "even"),
-			"train.stop={"+pick("samples: 40", "updates: 15", "time: 400ms", "samples: 100, time: 50ms")+"}", "simulate.ranks_per_host="+pick("1", "2", "3"),
+		o := ideal(t, workers, servers, "seed="+fmt.Sprint(seed), "baseline="+baseline, "cluster.placement="+
+			pick("spread", "colocate"), "shards.slice="+pick("range", "even"),
+			"train.stop={"+pick("samples: 40", "updates: 15", "time: 400ms", "samples: 100, time: 50ms")+"}",
+			"simulate.ranks_per_host="+pick("1", "2", "3"),
 			"simulate.network="+pick("{bandwidth: 0B, latency: 0s}", "{bandwidth: 20MB, latency: 30us}", "{latency: 2ms, memory: 100MB}"),
-			"simulate.server="+pick("{fold: 0B, commit: 0B}", "{fold: 200MB, commit: 100MB}"), fmt.Sprintf("faults=[{worker: %d, slow: {%s}}%s]", r.IntN(workers), pick("factor: 4", "sleep: 3ms, from: 2, until: 5"),
-				pick("", `, {worker: "*", slow: {kind: normal, factor: 2}}`, `, {worker: "*", slow: {kind: exponential, factor: 2}}`, `, {worker: "*", slow: {kind: fluentps, sleep: 2ms}}`)))
+			"simulate.server="+pick("{fold: 0B, commit: 0B}", "{fold: 200MB, commit: 100MB}"),
+			fmt.Sprintf("faults=[{worker: %d, slow: {%s}}%s]", r.IntN(workers), pick("factor: 4", "sleep: 3ms, from: 2, until: 5"),
+				pick("", `, {worker: "*", slow: {kind: normal, factor: 2}}`,
+					`, {worker: "*", slow: {kind: exponential, factor: 2}}`, `, {worker: "*", slow: {kind: fluentps, sleep: 2ms}}`)))
 		for range r.IntN(3) {
-			o.Pauses = append(o.Pauses, sim.Pause{Worker: r.IntN(workers), At: time.Duration(r.Int64N(int64(100 * time.Millisecond))), For: time.Duration(r.Int64N(int64(100 * time.Millisecond)))})
+			o.Pauses = append(o.Pauses,
+				sim.Pause{Worker: r.IntN(workers), At: time.Duration(r.Int64N(int64(100 * time.Millisecond))),
+					For: time.Duration(r.Int64N(int64(100 * time.Millisecond)))})
 		}
 		res, err := check.Run(o)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		s := res.Summary
-		if s.Iterations < 1 && o.Config.Train.Stop.Time == 0 || res.Delayed > 0 || s.MaxLead > 0 || s.Samples != s.Iterations*int64(workers) || s.Baseline == "" || s.BytesSent != s.BytesReceived {
+		if s.Iterations < 1 && o.Config.Train.Stop.Time == 0 || res.Delayed > 0 || s.MaxLead > 0 ||
+			s.Samples != s.Iterations*int64(workers) || s.Baseline == "" || s.BytesSent != s.BytesReceived {
 			t.Fatalf("seed %d: %d delayed pulls, summary %+v", seed, res.Delayed, s)
 		}
 		for _, w := range s.PerWorker {
@@ -235,7 +245,8 @@ func TestBaselinesOverManySeeds(t *testing.T) {
 		}
 		again, err := check.Run(o)
 		if err != nil || again.Trace != res.Trace || again.Duration != res.Duration {
-			t.Fatalf("seed %d: %v, the second run took %v with trace %x, the first %v with %x", seed, err, again.Duration, again.Trace, res.Duration, res.Trace)
+			t.Fatalf("seed %d: %v, the second run took %v with trace %x, the first %v with %x", seed, err, again.Duration,
+				again.Trace, res.Duration, res.Trace)
 		}
 		steps += res.Steps
 	}

@@ -23,7 +23,8 @@ func BenchmarkNodeSteps(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			c.Bytes = 1_000_000
-			c.Set = append(simtest.Noisy(10*time.Millisecond, 0.1), "simulate.network={bandwidth: 1GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}")
+			c.Set = append(simtest.Noisy(10*time.Millisecond, 0.1), "simulate.network={bandwidth: 1GB, latency: 20us}",
+				"simulate.server={fold: 4GB, commit: 2GB}")
 			steps := int64(0)
 			for b.Loop() {
 				o := c.Options(b)

@@ -120,7 +120,8 @@ func refuse(o *Options) error {
 	c, n := o.Config, o.Config.Simulate.Workers
 	stop := c.Train.Stop
 	if o.Values == nil && stop.Epochs == 0 && stop.Samples == 0 && stop.Updates == 0 && stop.Time == 0 {
-		return fmt.Errorf("train.stop has only a target, but without gradients there is no accuracy; set epochs, samples, updates or time, or simulate.gradients")
+		return fmt.Errorf("train.stop has only a target, but without gradients there is no accuracy; set epochs, " +
+			"samples, updates or time, or simulate.gradients")
 	}
 	if err := c.CheckWork(n, o.Rows); err != nil {
 		return err
@@ -165,7 +166,8 @@ func (s *Simulation) makeServer(me int32) error {
 			return err
 		}
 		bytes := s.plan.Shards[id].Bytes()
-		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate), commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
+		s.tallies[id] = tally{fold: nanoseconds(bytes, c.Simulate.FoldRate),
+			commit: nanoseconds(bytes, c.Simulate.CommitRate), slots: make([]int32, n)}
 		if s.CopyOf(s.plan.Shards[id].Rule).Kind != scheme.Pulled {
 			s.tallies[id].iters = make([]int64, n)
 		}
@@ -248,7 +250,8 @@ func (s *Simulation) model() []string {
 	}
 	for i := range s.tallies {
 		if s.tallies[i].unmeasured != nil {
-			return append(lines, fmt.Sprintf("norms    each element of a pushed mean is %g, each parameter 1; to find that out costs nothing", m.PushNorm))
+			return append(lines, fmt.Sprintf("norms    each element of a pushed mean is %g, each parameter 1; to find that "+
+				"out costs nothing", m.PushNorm))
 		}
 	}
 	return lines
@@ -333,7 +336,8 @@ func refuseCompute(o *Options) error {
 	}
 	for key, of := range map[string][]float64{"per_worker": m.PerWorker, "fixed_per_worker": m.FixedPerWorker} {
 		if n := len(of); n > 0 && n != m.Workers {
-			return fmt.Errorf("simulate.%s has %d values, but simulate.workers is %d; give one value per worker, or set simulate.%s=[], which makes all workers alike", key, n, m.Workers, key)
+			return fmt.Errorf("simulate.%s has %d values, but simulate.workers is %d; give one value per worker, or set "+
+				"simulate.%s=[], which makes all workers alike", key, n, m.Workers, key)
 		}
 	}
 	return nil

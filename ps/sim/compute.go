@@ -274,7 +274,8 @@ func (s *Simulation) recorded(me int32) {
 	}
 	if s.o.Iterations != nil && !isExtra {
 		w.pass.rest = [2]time.Duration{}
-		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.pass.iter, Start: start, Compute: took, Injected: took - time.Duration(w.tasks.own+w.pass.own+w.pass.more), Samples: int(w.pushed())})
+		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.pass.iter, Start: start, Compute: took,
+			Injected: took - time.Duration(w.tasks.own+w.pass.own+w.pass.more), Samples: int(w.pushed())})
 	}
 }
 

@@ -58,7 +58,8 @@ simulate: {workers: %d, compute: %v, network: {bandwidth: %dB, latency: 0s}, ser
 		t.Fatal(err)
 	}
 	ends := make([][]time.Duration, k.n)
-	if _, err = check.Run(sim.Options{Config: cfg, Plan: plan, Rows: 1000, Computed: func(w int, _ int64, _, until time.Duration) { ends[w] = append(ends[w], until) }}); err != nil {
+	if _, err = check.Run(sim.Options{Config: cfg, Plan: plan, Rows: 1000,
+		Computed: func(w int, _ int64, _, until time.Duration) { ends[w] = append(ends[w], until) }}); err != nil {
 		t.Fatal(err)
 	}
 	return ends

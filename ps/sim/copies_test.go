@@ -21,8 +21,9 @@ type seen struct {
 
 func lookAt(t *testing.T, scheme string, set ...string) seen {
 	t.Helper()
-	r := run(t, simtest.Setting{Workers: 16, Servers: 2, Scheme: scheme, Iterations: 500, Bytes: 4 << 20, Seed: 1, Set: append(append(simtest.Noisy(50*time.Millisecond, 0.1),
-		"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"), set...)})
+	r := run(t, simtest.Setting{Workers: 16, Servers: 2, Scheme: scheme, Iterations: 500, Bytes: 4 << 20, Seed: 1,
+		Set: append(append(simtest.Noisy(50*time.Millisecond, 0.1),
+			"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"), set...)})
 	s := seen{Result: r, blocked: float64(r.Summary.PerRole[metrics.RoleWorker]["blocked"].Avg) / r.Duration.Seconds()}
 	var ages metrics.Hist
 	for i := range r.Ages {
@@ -50,9 +51,11 @@ func TestESSPReadsFreshCopies(t *testing.T) {
 			again(&cached, "ssp, push: delta, staleness: %d, cache: true")
 			again(&essp, "essp, staleness: %d")
 		}
-		t.Logf("s=%d: age %.2f pulled, %.2f cached, %.2f published; blocked %.3f, %.3f, %.3f", s, pulled.age, cached.age, essp.age, pulled.blocked, cached.blocked, essp.blocked)
+		t.Logf("s=%d: age %.2f pulled, %.2f cached, %.2f published; blocked %.3f, %.3f, %.3f", s, pulled.age, cached.age,
+			essp.age, pulled.blocked, cached.blocked, essp.blocked)
 		for k, of := range []seen{pulled, cached, essp} {
-			table += fmt.Sprintf("| %d | %s | %.2f | %.1f %% |\n", s, []string{"pulled each time", "cached", "published (`essp`)"}[k], of.age, 100*of.blocked)
+			table += fmt.Sprintf("| %d | %s | %.2f | %.1f %% |\n", s,
+				[]string{"pulled each time", "cached", "published (`essp`)"}[k], of.age, 100*of.blocked)
 		}
 		if essp.age >= 1 || cached.age < 1.5*essp.age || pulled.age > essp.age {
 			t.Errorf("s=%d: copies are %.2f clocks behind if pulled, %.2f if cached, %.2f if published", s, pulled.age, cached.age, essp.age)
@@ -94,7 +97,8 @@ func TestACacheSavesBytes(t *testing.T) {
 		moved += (sh.Pushes + sh.Pulls) * sh.Bytes
 		saved += sh.SavedBytes
 		if sh.CachedReads < sh.Pulls/2 || sh.CachedReads+sh.Pulls != sh.Pushes+16 || sh.SavedBytes != sh.CachedReads*sh.Bytes {
-			t.Errorf("shard %d: %d pulls and %d cached reads of %d bytes for %d pushes, %d bytes saved", sh.Shard, sh.Pulls, sh.CachedReads, sh.Bytes, sh.Pushes, sh.SavedBytes)
+			t.Errorf("shard %d: %d pulls and %d cached reads of %d bytes for %d pushes, %d bytes saved", sh.Shard, sh.Pulls,
+				sh.CachedReads, sh.Bytes, sh.Pushes, sh.SavedBytes)
 		}
 	}
 	if moved != r.Summary.BytesSent || saved == 0 {

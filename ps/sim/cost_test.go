@@ -15,8 +15,10 @@ import (
 func TestComputingCostsByTheBatch(t *testing.T) {
 	for _, batch := range []string{"batch_per_worker: 24", "batch_global: 49"} {
 		c := configstest.Load(t, "cluster.servers=1", "train={"+batch+", optimizer: {name: sgd, lr: 0.1}, stop: {updates: 20}}",
-			"simulate={workers: 2, compute: {fixed: 1ms, per_sample: 200us}, per_worker: [1, 2], network: {latency: 0s}, server: {fold: 0B, commit: 0B}}", "evaluate.every_epochs=0")
-		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 8}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
+			"simulate={workers: 2, compute: {fixed: 1ms, per_sample: 200us}, per_worker: [1, 2], network: {latency: 0s}, "+
+				"server: {fold: 0B, commit: 0B}}", "evaluate.every_epochs=0")
+		plan, err := shard.Cut([]shard.Param{{Name: "a", N: 8}},
+			shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,9 @@ import (
 	"fluentps/ps/work"
 )
 
-// dealt is the batch of a worker, in a run whose batches change (ps/work). A worker reports the end of its plan to the first server's host and waits for the next
-// plan before it computes on, as a real rank does. Both messages cost latency.
+// dealt is the batch of a worker, in a run whose batches change (ps/work). A worker reports the end of its plan to
+// the first server's host and waits for the next plan before it computes on, as a real rank does. Both messages cost
+// latency.
 type dealt struct {
 	plan  work.Assignment // Batches nil: batches never change
 	tally work.Tally
@@ -24,7 +25,8 @@ func (s *Simulation) makeDealer() error {
 	}
 	s.policies.dealer.Replay = s.o.Record
 	if len(s.o.Joins) > 0 {
-		return errors.New("work.policy deals batches to the workers of the start, and no worker can join again; leave --join out, or set work.policy: fixed")
+		return errors.New("work.policy deals batches to the workers of the start, and no worker can join again; leave " +
+			"--join out, or set work.policy: fixed")
 	}
 	for i := range s.workers {
 		w := &s.workers[i]
@@ -94,7 +96,8 @@ func (s *Simulation) measured(me int32, left bool) {
 	}
 }
 
-// takesBatch gives a worker its next plan, or tells it that none follows. No further plan is dealt before all workers have computed this one.
+// takesBatch gives a worker its next plan, or tells it that none follows. No further plan is dealt before all workers
+// have computed this one.
 func (s *Simulation) takesBatch(me int32, answer work.Answer) {
 	w := &s.workers[me]
 	if w.dead || w.done {

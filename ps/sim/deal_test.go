@@ -11,10 +11,12 @@ import (
 	"fluentps/ps/work"
 )
 
-// DBS with workers of speed 1, 1, 1, 1/3 and a batch of 512: from the second epoch on (154, 154, 153, 51), and all compute equally long within 1 %. The fractions are
-// .6, .6, .6 and .2 with two samples left, which go to the lower ranks. An epoch is 2.49 times as fast.
+// DBS with workers of speed 1, 1, 1, 1/3 and a batch of 512: from the second epoch on (154, 154, 153, 51), and all
+// compute equally long within 1 %. The fractions are .6, .6, .6 and .2 with two samples left, which go to the lower
+// ranks. An epoch is 2.49 times as fast.
 func TestDBSInVirtualTime(t *testing.T) {
-	set := []string{"train.batch_per_worker=null", "train.batch_global=512", "train.stop={epochs: 4}", "simulate.compute={per_sample: 100us}", "simulate.per_worker=[1, 1, 1, 3]"}
+	set := []string{"train.batch_per_worker=null", "train.batch_global=512", "train.stop={epochs: 4}",
+		"simulate.compute={per_sample: 100us}", "simulate.per_worker=[1, 1, 1, 3]"}
 	c := simtest.Setting{Workers: 4, Servers: 2, Scheme: "bsp", Bytes: 8000, Iterations: 1}
 	run := func(more ...string) (epochs []time.Duration, assignments []work.Assignment) {
 		c.Set = append(slices.Clone(set), more...)
@@ -65,12 +67,15 @@ func TestDBSInVirtualTime(t *testing.T) {
 func TestWorkersDieWhileBatchesAreDealt(t *testing.T) {
 	for _, policy := range []string{"dbs", "r2sp_batch, profile: 3, rounds: 1"} {
 		for seed := range int64(40) {
-			c := simtest.Setting{Workers: 5, Servers: 2, Scheme: "bsp", Bytes: 4000, Iterations: 1, Seed: uint64(seed), Set: []string{"train.batch_per_worker=null", "train.batch_global=43", "train.stop={epochs: 6}",
-				"work={policy: " + policy + ", batch_max: 43}", "simulate.compute={fixed: 1ms, per_sample: 300us}", "simulate.network={bandwidth: 10MB, latency: 2ms}",
-				`faults=[{worker: "*", slow: {kind: exponential, factor: 2}}, {worker: 0, pause: {at: 50ms, for: 40ms}}]`}}
+			c := simtest.Setting{Workers: 5, Servers: 2, Scheme: "bsp", Bytes: 4000, Iterations: 1, Seed: uint64(seed),
+				Set: []string{"train.batch_per_worker=null", "train.batch_global=43", "train.stop={epochs: 6}",
+					"work={policy: " + policy + ", batch_max: 43}", "simulate.compute={fixed: 1ms, per_sample: 300us}",
+					"simulate.network={bandwidth: 10MB, latency: 2ms}",
+					`faults=[{worker: "*", slow: {kind: exponential, factor: 2}}, {worker: 0, pause: {at: 50ms, for: 40ms}}]`}}
 			o := c.Options(t)
 			o.Rows = 97
-			o.Losses = []sim.Loss{{Worker: 1, At: time.Duration(seed) * 3 * time.Millisecond}, {Worker: 3, At: time.Duration(seed*7%40) * 5 * time.Millisecond}}
+			o.Losses = []sim.Loss{{Worker: 1, At: time.Duration(seed) * 3 * time.Millisecond},
+				{Worker: 3, At: time.Duration(seed*7%40) * 5 * time.Millisecond}}
 			left := 0
 			o.Dealt = func(a work.Assignment) {
 				sum, gone := 0, 0
@@ -94,7 +99,9 @@ func TestWorkersDieWhileBatchesAreDealt(t *testing.T) {
 func TestWorkersThatJoinAgainGetNoBatch(t *testing.T) {
 	o := simtest.Setting{Workers: 3, Servers: 1, Scheme: "bsp", Iterations: 30, Set: []string{"work.policy=dbs"}}.Options(t)
 	o.Losses, o.Joins = []sim.Loss{{Worker: 1, At: time.Millisecond}}, []sim.Join{{Worker: 1, At: time.Second}}
-	if _, err := check.Run(o); err == nil || err.Error() != "work.policy deals batches to the workers of the start, and no worker can join again; leave --join out, or set work.policy: fixed" {
+	if _, err := check.Run(o); err == nil ||
+		err.Error() != "work.policy deals batches to the workers of the start, and no worker can join again; leave "+
+			"--join out, or set work.policy: fixed" {
 		t.Error(err)
 	}
 }

@@ -81,7 +81,8 @@ func ratiosTable(t *testing.T, b *strings.Builder) {
 
 // headlineTable writes the settings that reach 131 times fewer delayed pulls, and nearby settings that do not.
 func headlineTable(t *testing.T, b *strings.Builder) {
-	b.WriteString("Settings at which the ratio is 131, within 10 %, and others beside them; simulated as above, but 4000 iterations where\nrho is near 1.\n\n" +
+	b.WriteString("Settings at which the ratio is 131, within 10 %, and others beside them; simulated as above, but " +
+		"4000 iterations where\nrho is near 1.\n\n" +
 		"| workers | noise | s | rho | against soft SSP | ratio | 131 |\n|---|---|---|---|---|---|---|\n")
 	near1 := func(s float64) float64 { return math.Round(1e4*130.5/(130.5-s)) / 1e4 } // s*rho/(rho-1) + 1/2 = 131
 	const lazy, forAll = "release: lazy", ", pause_only_fastest: false"
@@ -121,8 +122,10 @@ func headlineTable(t *testing.T, b *strings.Builder) {
 		}
 		ratio := soft[cluster] / delayedPulls(t, c.workers, way, c.rho, c.noise)
 		if got := math.Abs(ratio/131-1) <= 0.1; got != c.reached {
-			t.Errorf("%d workers, noise %s, rho %g, %s: the ratio is %.1f, 131 reached %v, want %v", c.workers, c.noise, c.rho, way, ratio, got, c.reached)
+			t.Errorf("%d workers, noise %s, rho %g, %s: the ratio is %.1f, 131 reached %v, want %v", c.workers, c.noise, c.rho,
+				way, ratio, got, c.reached)
 		}
-		fmt.Fprintf(b, "| %d | %s | %d | %g | `%s` | %.0f | %s |\n", c.workers, c.noise, c.s, c.rho, way, ratio, map[bool]string{true: "yes", false: "no"}[c.reached])
+		fmt.Fprintf(b, "| %d | %s | %d | %g | `%s` | %.0f | %s |\n", c.workers, c.noise, c.s, c.rho, way, ratio,
+			map[bool]string{true: "yes", false: "no"}[c.reached])
 	}
 }

@@ -41,7 +41,8 @@ func refuseJoins(o *Options) error {
 		return fmt.Errorf("%d joins, but there may be at most %d", len(o.Joins), math.MaxUint16)
 	}
 	if len(o.Joins) > 0 && len(o.Config.Awaits()) > 0 {
-		return errors.New("a worker that comes back may skip the iteration that announces a change, so a rule with until: {straggler: ...} does not go with --join; leave one of them out")
+		return errors.New("a worker that comes back may skip the iteration that announces a change, so a rule with " +
+			"until: {straggler: ...} does not go with --join; leave one of them out")
 	}
 	for _, j := range o.Joins {
 		lost := false

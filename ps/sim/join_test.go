@@ -65,7 +65,8 @@ func TestNothingOfAnEarlierLifeArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Joined != r.Lost || r.Joined < 2 || r.Summary.BytesSent <= r.Summary.BytesReceived {
-			t.Fatalf("lost at %d ms: joined %d of %d, %d bytes sent and %d received", ms, r.Joined, r.Lost, r.Summary.BytesSent, r.Summary.BytesReceived)
+			t.Fatalf("lost at %d ms: joined %d of %d, %d bytes sent and %d received", ms, r.Joined, r.Lost,
+				r.Summary.BytesSent, r.Summary.BytesReceived)
 		}
 	}
 }
@@ -73,7 +74,8 @@ func TestNothingOfAnEarlierLifeArrives(t *testing.T) {
 // The run waits for a worker that will rejoin, even if all are dead.
 func TestARunContinuesWhenTheLastWorkerRejoins(t *testing.T) {
 	// softsync has pending pushes both times that the worker leaves.
-	o := simtest.Setting{Workers: 1, Servers: 2, Scheme: "softsync, q: 4", Iterations: 10, Set: []string{"train.stop={time: 1095ms}"}}.Options(t)
+	o := simtest.Setting{Workers: 1, Servers: 2, Scheme: "softsync, q: 4", Iterations: 10,
+		Set: []string{"train.stop={time: 1095ms}"}}.Options(t)
 	o.Losses = []sim.Loss{{Worker: 0, At: 35 * time.Millisecond}}
 	o.Joins = []sim.Join{{Worker: 0, At: time.Second}}
 	r, err := check.Run(o)

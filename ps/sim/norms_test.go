@@ -12,7 +12,8 @@ func TestModelledNorms(t *testing.T) {
 	delayed := func(scheme, norm string) (int64, bool) {
 		r := run(t, simtest.Setting{Workers: 4, Servers: 1, Scheme: scheme, Iterations: 200, Bytes: 400, Set: []string{
 			"faults=[{worker: 3, slow: {factor: 4}}]", "simulate.push_norm=" + norm}})
-		return r.Delayed, strings.Contains(strings.Join(r.Summary.CostModel, "\n"), "norms    each element of a pushed mean is "+norm+", each parameter 1")
+		return r.Delayed, strings.Contains(strings.Join(r.Summary.CostModel, "\n"),
+			"norms    each element of a pushed mean is "+norm+", each parameter 1")
 	}
 	for _, c := range []struct {
 		scheme, norm  string
@@ -42,7 +43,8 @@ func TestModelledNorms(t *testing.T) {
 // One straggler at 4 times the compute time, and a bound of 0: a fast worker may push once while the straggler computes, and its
 // next push waits for that of the straggler. So all others are about twice as fast as the straggler.
 func TestVAPWithoutRoomGoesAtTheStragglersPace(t *testing.T) {
-	r := run(t, simtest.Setting{Workers: 8, Servers: 1, Scheme: "vap, v0: 0", Iterations: 1000, Set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}})
+	r := run(t, simtest.Setting{Workers: 8, Servers: 1, Scheme: "vap, v0: 0", Iterations: 1000,
+		Set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}})
 	perS := float64(r.Summary.Samples) / r.Duration.Seconds()
 	simtest.Near(t, "pushes per second", perS, (7*2+1)/0.04, 0.03)
 }

@@ -42,7 +42,8 @@ simulate: {workers: 1, compute: %s, network: {bandwidth: %dB, latency: 0s}, serv
 		t.Fatal(err)
 	}
 	var ends []time.Duration
-	r, err := check.Run(sim.Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 64, Computed: func(_ int, _ int64, _, until time.Duration) { ends = append(ends, until) }})
+	r, err := check.Run(sim.Options{Config: cfg, Plan: plan, Rows: 1000, CheckEvery: 64,
+		Computed: func(_ int, _ int64, _, until time.Duration) { ends = append(ends, until) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,8 @@ func TestTheBestOrderOfSending(t *testing.T) {
 			t.Logf("%s %s: %v, %.3f of the best schedule's, %.3f of computing", c.slicing, send, d, ratio(d, best), ratio(d, compute))
 			return d
 		}
-		priority, fifo, credit, off := step("{order: priority}"), step("{order: fifo}"), step("{order: credit, credit: 100KB, tune: {points: 0}}"), step("{order: priority, overlap: false}")
+		priority, fifo, credit, off := step("{order: priority}"), step("{order: fifo}"),
+			step("{order: credit, credit: 100KB, tune: {points: 0}}"), step("{order: priority, overlap: false}")
 		if r := ratio(step("{order: aligned}"), priority); r > 1.02 || r < 0.98 {
 			t.Errorf("%s: aligned takes %.3f of priority's step", c.slicing, r)
 		}
@@ -112,8 +114,9 @@ func TestPiecesOfAShardComeNearSlices(t *testing.T) {
 	}
 }
 
-// Four workers whose computing differs by a few milliseconds share the link of a server. With priority each sends other layers first, and the
-// layers are complete only when all pushes are over. Aligned workers lose what the slowest of them computes longer, and little more: they are also faster than fifo.
+// Four workers whose computing differs by a few milliseconds share the link of a server. With priority each sends
+// other layers first, and the layers are complete only when all pushes are over. Aligned workers lose what the
+// slowest of them computes longer, and little more: they are also faster than fifo.
 func TestAlignedWorkersSendTheSameShards(t *testing.T) {
 	speed := func(set ...string) float64 {
 		set = append(set, "simulate.compute=178ms", "simulate.network.latency=100us", "shards.slice=layer")

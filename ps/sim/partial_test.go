@@ -24,8 +24,9 @@ func genPartial(t *rapid.T) partialRun {
 	n := rapid.IntRange(1, 9).Draw(t, "workers")
 	return partialRun{workers: n, load: rapid.IntRange(1, n).Draw(t, "load"), required: rapid.IntRange(1, n).Draw(t, "required"),
 		order: rapid.SampledFrom([]string{"cyclic", "staircase"}).Draw(t, "order"),
-		slow:  rapid.SampledFrom([]string{"kind: exponential, factor: 2", "kind: lognormal, factor: 3, spread: 1.5", "kind: two_state, factor: 9, enter: 0.5", "kind: exponential, sleep: 40ms"}).Draw(t, "slow"),
-		seed:  rapid.Uint64Range(1, 1<<40).Draw(t, "seed")}
+		slow: rapid.SampledFrom([]string{"kind: exponential, factor: 2", "kind: lognormal, factor: 3, spread: 1.5",
+			"kind: two_state, factor: 9, enter: 0.5", "kind: exponential, sleep: 40ms"}).Draw(t, "slow"),
+		seed: rapid.Uint64Range(1, 1<<40).Draw(t, "seed")}
 }
 
 // closes returns when the iteration is closed, simulated, and the time of one task of each worker.
@@ -33,7 +34,8 @@ func (p *partialRun) closes(t *rapid.T, tb testing.TB, batching int) (at time.Du
 	set := []string{"train.stop={updates: 1}", "train.batch_per_worker=4",
 		fmt.Sprintf("work={policy: partial, micro: 4, load: %d, required: %d, order: %s, batching: %d}", p.load, p.required, p.order, batching),
 		fmt.Sprintf(`faults=[{worker: "*", slow: {%s}}]`, p.slow)}
-	o := simtest.Setting{Workers: p.workers, Servers: 1, Scheme: fmt.Sprintf("drop, required: %d", p.required), Iterations: 1, Seed: p.seed, Set: set}.Options(tb)
+	o := simtest.Setting{Workers: p.workers, Servers: 1, Scheme: fmt.Sprintf("drop, required: %d", p.required),
+		Iterations: 1, Seed: p.seed, Set: set}.Options(tb)
 	o.Decided = func(ev scheme.Event, decisions []scheme.Decision) {
 		for _, d := range decisions {
 			if d.Kind == scheme.Commit {

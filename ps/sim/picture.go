@@ -36,7 +36,8 @@ func Timeline(e scheme.Entry) (string, error) {
 	if cfg == nil {
 		return "", fmt.Errorf("timeline of %s: %v", e.Name, ds)
 	}
-	plan, err := shard.Cut([]shard.Param{{Name: "w", N: 1}}, shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: 1, Rules: []string{"*"}})
+	plan, err := shard.Cut([]shard.Param{{Name: "w", N: 1}},
+		shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: 1, Rules: []string{"*"}})
 	if err != nil {
 		return "", err
 	}
@@ -55,7 +56,8 @@ func Timeline(e scheme.Entry) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "simulated: %d workers, worker 3 is 3 times slower; a column is %v, a digit the iteration in progress, a dot a wait\n", timelineWorkers, timelineStep)
+	fmt.Fprintf(&b, "simulated: %d workers, worker 3 is 3 times slower; a column is %v, a digit the iteration in "+
+		"progress, a dot a wait\n", timelineWorkers, timelineStep)
 	for w, row := range rows {
 		fmt.Fprintf(&b, "  w%d |%s|\n", w, row)
 	}

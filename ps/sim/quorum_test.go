@@ -115,7 +115,8 @@ func (q *quorumWatch) checkWaits(s *quorumShard, ev scheme.Event) {
 		}
 	}
 	if !slices.Contains(q.untils, s.clock[ev.Worker]) && q.problem == nil {
-		q.problem = fmt.Errorf("at %v w%d said to shard %d that it waits elsewhere, with clock %d, and no other shard holds it", ev.At, ev.Worker, ev.Shard, s.clock[ev.Worker])
+		q.problem = fmt.Errorf("at %v w%d said to shard %d that it waits elsewhere, with clock %d, and no other shard "+
+			"holds it", ev.At, ev.Worker, ev.Shard, s.clock[ev.Worker])
 	}
 }
 
@@ -133,14 +134,15 @@ func (q *quorumWatch) begins(s *quorumShard, ev scheme.Event) {
 	}
 	if live > 0 && !(s.phase == 1 && q.between) && len(s.arrived) < min(q.required, live) {
 		if q.fewer++; silent > 0 && q.problem == nil {
-			q.problem = fmt.Errorf("at %v shard %d made version %d of the pushes of %d workers, fewer than %d, and %d of %d workers neither arrived nor said that they wait elsewhere",
+			q.problem = fmt.Errorf("at %v shard %d made version %d of the pushes of %d workers, fewer than %d, and %d of %d "+
+				"workers neither arrived nor said that they wait elsewhere",
 				ev.At, ev.Shard, s.version+1, len(s.arrived), q.required, silent, live)
 		}
 	}
 }
 
-// TestQuorumVersionsAreOfKWorkers: with one shard and one scheme no worker can wait elsewhere. So every version but the last is of K workers or
-// more, however often the slowest worker, which is never held, pushes meanwhile.
+// TestQuorumVersionsAreOfKWorkers: with one shard and one scheme no worker can wait elsewhere. So every version but
+// the last is of K workers or more, however often the slowest worker, which is never held, pushes meanwhile.
 func TestQuorumVersionsAreOfKWorkers(t *testing.T) {
 	q := newQuorumWatch(5, 4)
 	o := simtest.Setting{Workers: 5, Servers: 1, Seed: 1, Iterations: 250, Scheme: "quorum, required: 4, grace_max: 0",
@@ -155,9 +157,10 @@ func TestQuorumVersionsAreOfKWorkers(t *testing.T) {
 	}
 }
 
-// TestQuorumHasItsWorkers: over many runs with several shards, changes of scheme, lost workers and workers that come back, each version of a
-// quorum is of the pushes of K different workers, or of all in the run, or all others wait elsewhere, as they say and as the other shards
-// show. The runs end: nobody waits for ever. FLUENTPS_SIM_SEEDS=10000 tries more.
+// TestQuorumHasItsWorkers: over many runs with several shards, changes of scheme, lost workers and workers that come
+// back, each version of a quorum is of the pushes of K different workers, or of all in the run, or all others wait
+// elsewhere, as they say and as the other shards show. The runs end: nobody waits for ever. FLUENTPS_SIM_SEEDS=10000
+// tries more.
 func TestQuorumHasItsWorkers(t *testing.T) {
 	first, n := 0, 300
 	if os.Getenv("FLUENTPS_SIM_SEEDS") != "" {
@@ -175,7 +178,8 @@ func TestQuorumHasItsWorkers(t *testing.T) {
 		}
 		versions, fewer, said, lost, joined = versions+q.versions, fewer+q.fewer, said+q.said, lost+r.Lost, joined+r.Joined
 	}
-	t.Logf("figure: %d seeds, %d versions; %d are of fewer than K workers, all while the others waited elsewhere (%d answers); %d workers lost, %d back", n, versions, fewer, said, lost, joined)
+	t.Logf("figure: %d seeds, %d versions; %d are of fewer than K workers, all while the others waited elsewhere (%d "+
+		"answers); %d workers lost, %d back", n, versions, fewer, said, lost, joined)
 	if n >= 300 && (fewer == 0 || versions < 20*n || lost < n/10 || joined < n/20) {
 		t.Errorf("%d versions, %d of them of fewer workers, %d lost, %d back: the draw is too narrow", versions, fewer, lost, joined)
 	}
@@ -186,7 +190,8 @@ func quorumRun(t *testing.T, seed uint64) (*quorumWatch, sim.Options) {
 	r := rand.New(rand.NewPCG(seed, 38))
 	workers, servers := 3+r.IntN(5), 1+r.IntN(3)
 	required := 1 + r.IntN(workers)
-	rule := fmt.Sprintf("quorum, required: %d, mad: %g, grace_max: %g", required, []float64{0, 3}[r.IntN(2)], []float64{0, 0, 0.5, 2}[r.IntN(4)])
+	rule := fmt.Sprintf("quorum, required: %d, mad: %g, grace_max: %g", required, []float64{0, 3}[r.IntN(2)],
+		[]float64{0, 0, 0.5, 2}[r.IntN(4)])
 	c := simtest.Setting{Workers: workers, Servers: servers, Seed: seed, Iterations: 60, Scheme: rule}
 	c.Set = []string{fmt.Sprintf("simulate.network.latency=%dus", []int{0, 50, 2000}[r.IntN(3)])}
 	var untils []int64
@@ -200,9 +205,11 @@ func quorumRun(t *testing.T, seed uint64) (*quorumWatch, sim.Options) {
 	var faults []string
 	for range r.IntN(3) {
 		from := r.IntN(20)
-		faults = append(faults, fmt.Sprintf("{worker: %d, slow: {factor: %d, from: %d, until: %d}}", r.IntN(workers), 2+r.IntN(20), from, from+1+r.IntN(10)))
+		faults = append(faults,
+			fmt.Sprintf("{worker: %d, slow: {factor: %d, from: %d, until: %d}}", r.IntN(workers), 2+r.IntN(20), from, from+1+r.IntN(10)))
 	}
-	faults = append(faults, `{worker: "*", slow: {`+[]string{"kind: two_state, factor: 8", "kind: exponential, factor: 2", "kind: normal, factor: 1.5, spread: 0.3"}[r.IntN(3)]+"}}")
+	faults = append(faults, `{worker: "*", slow: {`+
+		[]string{"kind: two_state, factor: 8", "kind: exponential, factor: 2", "kind: normal, factor: 1.5, spread: 0.3"}[r.IntN(3)]+"}}")
 	c.Set = append(c.Set, "faults=["+strings.Join(faults, ", ")+"]")
 	c.Bytes = 4 * int64(servers) * int64(1+r.IntN(3))
 	c.Set = append(c.Set, fmt.Sprintf("shards={parts: %d}", 1+r.IntN(2)))

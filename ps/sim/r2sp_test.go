@@ -37,7 +37,9 @@ func TestR2SPContentionModel(t *testing.T) {
 		bsp, rr float64
 	}{{20_000_000, 1.320, 1.040}, {50_000_000, 1.800, 1.100}, {200_000_000, 4.200, 1.600}} {
 		run := func(scheme string) float64 {
-			from, _ := starts(t, simtest.Setting{Workers: 8, Servers: 1, Scheme: scheme, Iterations: 100, Bytes: c.bytes, Compute: "1s", Set: []string{"simulate.network.bandwidth=1GB"}})
+			from, _ := starts(t,
+				simtest.Setting{Workers: 8, Servers: 1, Scheme: scheme, Iterations: 100, Bytes: c.bytes, Compute: "1s",
+					Set: []string{"simulate.network.bandwidth=1GB"}})
 			return roundTime(from)
 		}
 		simtest.Near(t, "bsp", run("bsp"), c.bsp, 1e-6)
@@ -53,8 +55,9 @@ func TestR2SPContentionModelWithJitter(t *testing.T) {
 	var bsp, rr float64
 	for seed := uint64(1); seed <= 3; seed++ {
 		run := func(scheme string) float64 {
-			from, _ := starts(t, simtest.Setting{Workers: 8, Servers: 1, Scheme: scheme, Iterations: 300, Bytes: 50_000_000, Compute: "1s", Seed: seed,
-				Set: append(simtest.Noisy(time.Second, 0.1), "simulate.network.bandwidth=1GB")})
+			from, _ := starts(t,
+				simtest.Setting{Workers: 8, Servers: 1, Scheme: scheme, Iterations: 300, Bytes: 50_000_000, Compute: "1s", Seed: seed,
+					Set: append(simtest.Noisy(time.Second, 0.1), "simulate.network.bandwidth=1GB")})
 			return roundTime(from)
 		}
 		bsp += run("bsp") / 3
@@ -71,7 +74,8 @@ func TestR2SPContentionModelWithJitter(t *testing.T) {
 // ranks; staleness is N - 1; the same seed gives the same run.
 func TestR2SPSlotsAreEven(t *testing.T) {
 	const workers = 8
-	c := simtest.Setting{Workers: workers, Servers: 1, Scheme: "r2sp", Iterations: 60, Bytes: 40_000_000, Compute: "1s", Set: []string{"simulate.network.bandwidth=1GB"}}
+	c := simtest.Setting{Workers: workers, Servers: 1, Scheme: "r2sp", Iterations: 60, Bytes: 40_000_000, Compute: "1s",
+		Set: []string{"simulate.network.bandwidth=1GB"}}
 	from, r := starts(t, c)
 	const gap = 1080 * time.Millisecond / workers // C + 2x
 	for i := 30; i < 50; i++ {
@@ -94,7 +98,8 @@ func TestR2SPSlotsAreEven(t *testing.T) {
 // push of a grant whose turn has passed may still be in flight.
 func TestR2SPOnePushInFlightPerServer(t *testing.T) {
 	o := simtest.Setting{Workers: 6, Servers: 2, Scheme: "r2sp, skip_after: 0", Iterations: 40, Bytes: 40_000, Seed: 5,
-		Set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}", "faults=[" + simtest.Exponential(0.5) + "]", "shards.max_bytes=4KiB"}}.Options(t)
+		Set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}", "faults=[" + simtest.Exponential(0.5) + "]",
+			"shards.max_bytes=4KiB"}}.Options(t)
 	o.Observer = check.Observe
 	s, err := sim.New(o)
 	if err != nil {
@@ -125,7 +130,9 @@ func TestR2SPOverTwoServers(t *testing.T) {
 		alone float64 // the time with one server and twice the link
 	}{{50_000_000, 1.05}, {200_000_000, 1.2}, {600_000_000, 2.4}} {
 		run := func(servers int, scheme, link string) float64 {
-			from, _ := starts(t, simtest.Setting{Workers: 8, Servers: servers, Scheme: scheme, Iterations: 300, Bytes: c.bytes, Compute: "1s", Set: []string{"simulate.network.bandwidth=" + link}})
+			from, _ := starts(t,
+				simtest.Setting{Workers: 8, Servers: servers, Scheme: scheme, Iterations: 300, Bytes: c.bytes, Compute: "1s",
+					Set: []string{"simulate.network.bandwidth=" + link}})
 			return roundTime(from)
 		}
 		x := float64(c.bytes) / 1e9 / 2 // time to move the share of a server
@@ -193,8 +200,10 @@ func TestR2SPLosesWorkers(t *testing.T) {
 // much with several servers as with one.
 func TestR2SPRotationsDoNotStretchEachOther(t *testing.T) {
 	run := func(servers int) float64 {
-		_, r := starts(t, simtest.Setting{Workers: 4, Servers: servers, Scheme: "r2sp, skip_after: 30", Iterations: 3000, Bytes: 20_000, Compute: "100us",
-			Set: []string{"simulate.network={bandwidth: 1250MB, latency: 5us}", `faults=[{worker: "*", slow: {kind: two_state, factor: 100, enter: 0.003, leave: 0.5}}]`}})
+		_, r := starts(t, simtest.Setting{Workers: 4, Servers: servers, Scheme: "r2sp, skip_after: 30", Iterations: 3000,
+			Bytes: 20_000, Compute: "100us",
+			Set: []string{"simulate.network={bandwidth: 1250MB, latency: 5us}",
+				`faults=[{worker: "*", slow: {kind: two_state, factor: 100, enter: 0.003, leave: 0.5}}]`}})
 		return r.Duration.Seconds()
 	}
 	one := run(1)

@@ -21,7 +21,8 @@ func TestR2SPSettlesInTenRounds(t *testing.T) {
 						settled--
 					}
 					if settled > 10 {
-						t.Errorf("S=%d N=%d C=%dx overlap=%v: round %d takes %.4f s, want %.4f", s, n, c, overlap, settled-1, (ends[0][settled-1] - ends[0][settled-2]).Seconds(), k.needs(overlap))
+						t.Errorf("S=%d N=%d C=%dx overlap=%v: round %d takes %.4f s, want %.4f", s, n, c, overlap, settled-1,
+							(ends[0][settled-1] - ends[0][settled-2]).Seconds(), k.needs(overlap))
 					}
 				}
 			}
@@ -37,8 +38,9 @@ func TestR2SPSettlesInTenRoundsWithJitter(t *testing.T) {
 			for _, x := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 600 * time.Millisecond} {
 				need := contention{n: n, s: s, c: time.Second, x: x}.needs(false)
 				for seed := uint64(1); seed <= 3; seed++ {
-					from, r := starts(t, simtest.Setting{Workers: n, Servers: s, Scheme: "r2sp", Iterations: 22, Bytes: int64(1e9 * x.Seconds()), Compute: "1s", Seed: seed,
-						Set: append(simtest.Noisy(time.Second, 0.05), "simulate.network.bandwidth=1GB")})
+					from, r := starts(t,
+						simtest.Setting{Workers: n, Servers: s, Scheme: "r2sp", Iterations: 22, Bytes: int64(1e9 * x.Seconds()), Compute: "1s", Seed: seed,
+							Set: append(simtest.Noisy(time.Second, 0.05), "simulate.network.bandwidth=1GB")})
 					took, missed := (from[0][20]-from[0][10]).Seconds()/10, r.Summary.PerShard[0].MissedTurns
 					if took > 1.1*need || missed > 0 {
 						t.Errorf("S=%d N=%d x=%v seed %d: %.3f s a round after the tenth, want %.3f; %d turns missed", s, n, x, seed, took, need, missed)

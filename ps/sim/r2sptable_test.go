@@ -16,7 +16,9 @@ func TestR2SPTableOfTheNetwork(t *testing.T) {
 		bytes   int64 // of the model; 1 GB takes 1 s
 	}{{1, 20_000_000}, {1, 50_000_000}, {1, 200_000_000}, {2, 50_000_000}, {2, 200_000_000}, {2, 600_000_000}} {
 		round := func(scheme string) float64 {
-			from, _ := starts(t, simtest.Setting{Workers: 8, Servers: c.servers, Scheme: scheme, Iterations: 300, Bytes: c.bytes, Compute: "1s", Set: []string{"simulate.network.bandwidth=1GB"}})
+			from, _ := starts(t,
+				simtest.Setting{Workers: 8, Servers: c.servers, Scheme: scheme, Iterations: 300, Bytes: c.bytes, Compute: "1s",
+					Set: []string{"simulate.network.bandwidth=1GB"}})
 			return roundTime(from)
 		}
 		made += fmt.Sprintf("| %d | %.3g | %.3f | %.3f |\n", c.servers, float64(c.bytes)/1e9/float64(c.servers), round("bsp"), round("r2sp"))

@@ -59,7 +59,8 @@ func TestATraceIsReplayedExactly(t *testing.T) {
 // slowness of a run is neither counted twice nor multiplied.
 func TestARecordedSlownessIsReplayedOnce(t *testing.T) {
 	const us = time.Microsecond
-	c := simtest.Setting{Workers: 2, Servers: 1, Scheme: "asp", Iterations: 20, Set: []string{"faults=[" + replaying + ", {worker: 1, slow: {factor: 5}}]"}}
+	c := simtest.Setting{Workers: 2, Servers: 1, Scheme: "asp", Iterations: 20,
+		Set: []string{"faults=[" + replaying + ", {worker: 1, slow: {factor: 5}}]"}}
 	o := c.Options(t)
 	o.Traces = configs.Traces{"t": metrics.Traces([][]metrics.Iteration{
 		{{Compute: 150 * us, Push: 50 * us}},
@@ -90,12 +91,16 @@ func TestEachWorkersMultipleOfTheBase(t *testing.T) {
 
 // A trace is stretched where the batch is another one than that of the recorded iteration.
 func TestATraceOfAnotherBatchIsStretched(t *testing.T) {
-	c := simtest.Setting{Workers: 1, Servers: 1, Scheme: "bsp", Iterations: 3, Set: []string{"faults=[" + replaying + "]", "simulate.compute={fixed: 10ms, per_sample: 1ms}", "train.batch_per_worker=30", "train.stop.samples=90"}}
+	c := simtest.Setting{Workers: 1, Servers: 1, Scheme: "bsp", Iterations: 3,
+		Set: []string{"faults=[" + replaying + "]", "simulate.compute={fixed: 10ms, per_sample: 1ms}",
+			"train.batch_per_worker=30", "train.stop.samples=90"}}
 	o := c.Options(t)
-	o.Traces = configs.Traces{"t": {{{Own: 20 * time.Millisecond, Samples: 10}, {Own: 30 * time.Millisecond, Samples: 30}, {Own: 8 * time.Millisecond}}}}
+	o.Traces = configs.Traces{"t": {{{Own: 20 * time.Millisecond, Samples: 10},
+		{Own: 30 * time.Millisecond, Samples: 30}, {Own: 8 * time.Millisecond}}}}
 	var got []time.Duration
 	o.Computed = func(_ int, _ int64, from, until time.Duration) { got = append(got, until-from) }
-	if _, err := check.Run(o); err != nil || !slices.Equal(got, []time.Duration{40 * time.Millisecond, 30 * time.Millisecond, 8 * time.Millisecond}) {
+	if _, err := check.Run(o); err != nil ||
+		!slices.Equal(got, []time.Duration{40 * time.Millisecond, 30 * time.Millisecond, 8 * time.Millisecond}) {
 		t.Errorf("%v, %v", got, err)
 	}
 }

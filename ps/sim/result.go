@@ -85,9 +85,13 @@ func (s *Simulation) summary() *metrics.Summary {
 	for i := range s.plan.Shards {
 		sh := &s.plan.Shards[i]
 		st := s.servers[sh.Server].node.Shard(sh.ID).Stats
-		row := metrics.ShardSummary{Shard: i, Name: sh.Name, Scheme: s.cfg.Sync[sh.Rule].Schemes(), BoundKey: s.cfg.Sync[sh.Rule].BoundKey(), Server: int(sh.Server), Bytes: sh.Bytes(),
-			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, DelayedS: metrics.Float(st.DelayedFor.Seconds()), Dropped: st.Dropped, DroppedFor: st.Reasons(), Skipped: st.Skipped, Duplicates: st.Duplicates, Approximate: st.Approximate, Published: st.Published,
-			TurnCounts: metrics.TurnCounts{DelayedGrants: st.Turns.Delayed, DelayedGrantsS: metrics.Float(st.Turns.DelayedFor.Seconds()), MissedTurns: st.Turns.Missed, Strays: st.Turns.Strays}}
+		row := metrics.ShardSummary{Shard: i, Name: sh.Name, Scheme: s.cfg.Sync[sh.Rule].Schemes(),
+			BoundKey: s.cfg.Sync[sh.Rule].BoundKey(), Server: int(sh.Server), Bytes: sh.Bytes(),
+			Pushes: st.Pushes, Pulls: st.Pulls, DelayedPulls: st.Delayed, DelayedS: metrics.Float(st.DelayedFor.Seconds()),
+			Dropped: st.Dropped, DroppedFor: st.Reasons(), Skipped: st.Skipped, Duplicates: st.Duplicates,
+			Approximate: st.Approximate, Published: st.Published,
+			TurnCounts: metrics.TurnCounts{DelayedGrants: st.Turns.Delayed,
+				DelayedGrantsS: metrics.Float(st.Turns.DelayedFor.Seconds()), MissedTurns: st.Turns.Missed, Strays: st.Turns.Strays}}
 		row.SetHists(&s.tallies[i].stale, &s.tallies[i].lead)
 		for w := range s.workers {
 			row.WaitedLast += s.workers[w].node.Counts.WaitedLast[i]
@@ -103,7 +107,8 @@ func (s *Simulation) summary() *metrics.Summary {
 		workers = append(workers, w.spans)
 		sum.MaxLead = max(sum.MaxLead, w.node.Counts.LeadMax)
 		sum.PerWorker = append(sum.PerWorker, metrics.WorkerSummary{Worker: i, Rank: w.rank, Host: fmt.Sprintf("host%d", w.host),
-			Iterations: w.node.Counts.Started, Steps: w.taken(), Samples: w.samples, Threads: metrics.Mean(w.tasks.threadsSum, w.node.Counts.Started), MaxLead: w.node.Counts.LeadMax, Pace: &w.pace,
+			Iterations: w.node.Counts.Started, Steps: w.taken(), Samples: w.samples,
+			Threads: metrics.Mean(w.tasks.threadsSum, w.node.Counts.Started), MaxLead: w.node.Counts.LeadMax, Pace: &w.pace,
 			ComputeS: metrics.Float(w.spans.Times[metrics.Compute].Seconds()), BlockedS: metrics.Float(w.spans.Times[metrics.Blocked].Seconds())})
 	}
 	for i := range s.servers {
@@ -132,9 +137,11 @@ func WriteText(w io.Writer, r *Result) error {
 		body.WriteString("  " + line + "\n")
 	}
 	if r.LeftOut > 0 {
-		fmt.Fprintf(&body, "  memory   there was none for %d snapshots of shards, so evaluations were left out: raise cluster.memory_max, or evaluate less often\n", r.LeftOut)
+		fmt.Fprintf(&body, "  memory   there was none for %d snapshots of shards, so evaluations were left out: raise "+
+			"cluster.memory_max, or evaluate less often\n", r.LeftOut)
 	}
-	fmt.Fprintf(&body, "  steps    %d node steps, %d delayed pulls, %d workers lost%s, trace %016x\n\n", r.Steps, r.Delayed, r.Lost, rejoinText(r.Joined), r.Trace)
+	fmt.Fprintf(&body, "  steps    %d node steps, %d delayed pulls, %d workers lost%s, trace %016x\n\n", r.Steps,
+		r.Delayed, r.Lost, rejoinText(r.Joined), r.Trace)
 	if err := metrics.WriteText(&body, r.Summary, metrics.TextWidth-len(label)); err != nil {
 		return err
 	}

@@ -25,9 +25,11 @@ func refuseBaseline(o *Options) error {
 	switch c := o.Config; {
 	case c.Baseline == configs.BaselineNone:
 	case len(o.Losses)+len(o.Joins) > 0:
-		return fmt.Errorf("baseline %s waits for all workers, so it would never end after a loss: losses and joins are not modelled with it; leave them out, or set baseline: none", c.Baseline)
+		return fmt.Errorf("baseline %s waits for all workers, so it would never end after a loss: losses and joins are "+
+			"not modelled with it; leave them out, or set baseline: none", c.Baseline)
 	case c.Baseline == configs.BaselineAllreduce && o.Values != nil:
-		return errors.New("baseline allreduce is modelled without gradients; leave out simulate.gradients, or set baseline: none, whose bsp trains like allreduce within the tolerance of floats")
+		return errors.New("baseline allreduce is modelled without gradients; leave out simulate.gradients, or set " +
+			"baseline: none, whose bsp trains like allreduce within the tolerance of floats")
 	}
 	return nil
 }
@@ -61,5 +63,6 @@ func (s *Simulation) atBarrier(m message) {
 // ask sends a pull that has a list of keys.
 func (s *Simulation) ask(me int32, e *core.Effect) {
 	w := &s.workers[me]
-	s.move(Transfer{Asks: true, Life: w.life, Worker: me, Server: e.To, Shard: e.Msg.Shard, Piece: s.traffic.messages.put(message{e.Msg, w.life}), Bytes: s.plan.Shards[e.Msg.Shard].PullBytes()})
+	s.move(Transfer{Asks: true, Life: w.life, Worker: me, Server: e.To, Shard: e.Msg.Shard,
+		Piece: s.traffic.messages.put(message{e.Msg, w.life}), Bytes: s.plan.Shards[e.Msg.Shard].PullBytes()})
 }

@@ -32,14 +32,17 @@ func TestBSPTakesComputePlusTwoTransfersPerWorker(t *testing.T) {
 // The bytes and times of messages are those of their encoded form.
 func TestTransfersHaveTheBytesOfTheirPayload(t *testing.T) {
 	const elements, bandwidth, workers = 250_000, 100_000_000, 4
-	for payload, sizes := range map[string][2]int64{"{push: bfloat16}": {2 * elements, 4 * elements}, "{pull: float16}": {4 * elements, 2 * elements},
-		"{push: topk, ratio: 0.01}": {4 + 8*elements/100, 4 * elements}, "{push: threshold, threshold: 1, ratio: 0.1, pull: bfloat16}": {4 + 8*elements/10, 2 * elements}} {
+	for payload, sizes := range map[string][2]int64{"{push: bfloat16}": {2 * elements, 4 * elements},
+		"{pull: float16}":           {4 * elements, 2 * elements},
+		"{push: topk, ratio: 0.01}": {4 + 8*elements/100, 4 * elements},
+		"{push: threshold, threshold: 1, ratio: 0.1, pull: bfloat16}": {4 + 8*elements/10, 2 * elements}} {
 		r := run(t, simtest.Setting{Workers: workers, Servers: 1, Scheme: "bsp", Iterations: 50, Bytes: 4 * elements, Compute: "1s",
 			Set: []string{"simulate.network.bandwidth=100MB", "payload=" + payload}})
 		if want := workers * (50*sizes[0] + 51*sizes[1]); r.Summary.BytesSent != want {
 			t.Errorf("%s: %d bytes sent, want %d", payload, r.Summary.BytesSent, want)
 		}
-		simtest.Near(t, payload+": seconds per iteration", simtest.PerIteration(r).Seconds(), 1+workers*float64(sizes[0]+sizes[1])/bandwidth, 0.02)
+		simtest.Near(t, payload+": seconds per iteration", simtest.PerIteration(r).Seconds(), 1+
+			workers*float64(sizes[0]+sizes[1])/bandwidth, 0.02)
 		if model := strings.Join(r.Summary.CostModel, "\n"); !strings.Contains(model, "payload  pushes ") || !r.Summary.Payload.Lossy {
 			t.Errorf("%s: the summary has payload %+v and the model\n%s", payload, r.Summary.Payload, model)
 		}
@@ -64,13 +67,15 @@ func TestWaitingAndDroppingAreCounted(t *testing.T) {
 	r := run(t, simtest.Setting{Workers: 2, Servers: 2, Scheme: "bsp", Iterations: 20, Set: []string{slow}})
 	for _, sh := range r.Summary.PerShard {
 		if sh.DelayedPulls != 20 || float64(sh.DelayedS) != 0.4 || sh.LeadMax != 0 || sh.Lead.N() != 42 || len(sh.DroppedFor) > 0 {
-			t.Errorf("bsp: %d delayed pulls waited %v s, lead %v of %d pulls, dropped %v; want 20, 0.4 s, 0 of 42, none", sh.DelayedPulls, sh.DelayedS, sh.LeadMax, sh.Lead.N(), sh.DroppedFor)
+			t.Errorf("bsp: %d delayed pulls waited %v s, lead %v of %d pulls, dropped %v; want 20, 0.4 s, 0 of 42, none",
+				sh.DelayedPulls, sh.DelayedS, sh.LeadMax, sh.Lead.N(), sh.DroppedFor)
 		}
 	}
 	r = run(t, simtest.Setting{Workers: 3, Servers: 1, Scheme: "drop, required: 2", Iterations: 20, Set: []string{slow}})
 	sh := r.Summary.PerShard[0]
 	if sh.Dropped == 0 || sh.DroppedFor["late"] != sh.Dropped || sh.Pushes != sh.Staleness.N()+sh.Dropped {
-		t.Errorf("drop: %d pushes, %d committed, %d dropped, for %v; want all of them late", sh.Pushes, sh.Staleness.N(), sh.Dropped, sh.DroppedFor)
+		t.Errorf("drop: %d pushes, %d committed, %d dropped, for %v; want all of them late", sh.Pushes, sh.Staleness.N(),
+			sh.Dropped, sh.DroppedFor)
 	}
 }
 
@@ -107,7 +112,8 @@ func TestColocatedRanksDoNotUseTheNetwork(t *testing.T) {
 // One straggler has 4 times the compute time, and nothing else costs time: only the wait of a pull matters.
 func TestStragglerBySchemeIsWhatTheRulesSay(t *testing.T) {
 	steps := func(scheme string) (perS float64, r *sim.Result) {
-		r = run(t, simtest.Setting{Workers: 8, Servers: 1, Scheme: scheme, Iterations: 1000, Set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}})
+		r = run(t, simtest.Setting{Workers: 8, Servers: 1, Scheme: scheme, Iterations: 1000,
+			Set: []string{"faults=[{worker: 3, slow: {factor: 4}}]"}})
 		return float64(r.Summary.Samples) / r.Duration.Seconds(), r
 	}
 	bsp, r := steps("bsp")
@@ -165,7 +171,8 @@ func TestSlownessHasTheMeanThatItSays(t *testing.T) {
 		{"{kind: two_state, factor: 5, enter: 0.1, leave: 0.3}", 1 + 4*0.25},   // slow for enter/(enter+leave) of the iterations
 		{"{kind: fluentps, every: 2, sleep: 20ms, spread: 0.2}", 1 + 0.5*1.95}, // whole ms: half of one is cut off on average
 	} {
-		r := run(t, simtest.Setting{Workers: 16, Servers: 1, Scheme: "bsp", Iterations: 2000, Set: []string{`faults=[{worker: "*", slow: ` + c.slow + "}]"}})
+		r := run(t, simtest.Setting{Workers: 16, Servers: 1, Scheme: "bsp", Iterations: 2000,
+			Set: []string{`faults=[{worker: "*", slow: ` + c.slow + "}]"}})
 		sum, n := 0.0, int64(0)
 		for _, w := range r.Summary.PerWorker {
 			sum += float64(w.ComputeS)
@@ -186,14 +193,16 @@ func TestPauseDelaysByExactlyItsTime(t *testing.T) {
 
 func TestLossOfAWorkerEndsNoOtherWorker(t *testing.T) {
 	for _, scheme := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, fold: rank"} {
-		o := simtest.Setting{Workers: 4, Servers: 2, Scheme: scheme, Iterations: 40, Bytes: 1_000_000, Set: []string{"simulate.network={bandwidth: 100MB, latency: 1ms}"}}.Options(t)
+		o := simtest.Setting{Workers: 4, Servers: 2, Scheme: scheme, Iterations: 40, Bytes: 1_000_000,
+			Set: []string{"simulate.network={bandwidth: 100MB, latency: 1ms}"}}.Options(t)
 		o.Losses = []sim.Loss{{Worker: 2, At: 123 * time.Millisecond}, {Worker: 0, At: 457 * time.Millisecond}}
 		r, err := check.Run(o)
 		if err != nil {
 			t.Fatalf("%s: %v", scheme, err)
 		}
 		if s := r.Summary; r.Lost != 2 || s.Samples < 160 || s.BytesSent <= s.BytesReceived {
-			t.Errorf("%s: %d lost, %d samples of 160, %d bytes sent and %d received: some were lost with the workers", scheme, r.Lost, s.Samples, s.BytesSent, s.BytesReceived)
+			t.Errorf("%s: %d lost, %d samples of 160, %d bytes sent and %d received: some were lost with the workers", scheme,
+				r.Lost, s.Samples, s.BytesSent, s.BytesReceived)
 		}
 	}
 }

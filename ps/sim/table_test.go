@@ -76,9 +76,10 @@ func schemeTable(t *testing.T) string {
 			work = []string{"work.policy=" + e.Work}
 		}
 		for _, seed := range seeds {
-			r := run(t, simtest.Setting{Workers: 16, Servers: 2, Scheme: rules[e.Name], Iterations: 500, Bytes: 4 << 20, Seed: seed, Set: slices.Concat(work,
-				simtest.Noisy(50*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 4}}"),
-				[]string{"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"})})
+			r := run(t, simtest.Setting{Workers: 16, Servers: 2, Scheme: rules[e.Name], Iterations: 500, Bytes: 4 << 20,
+				Seed: seed, Set: slices.Concat(work,
+					simtest.Noisy(50*time.Millisecond, 0.1, "{worker: 3, slow: {factor: 4}}"),
+					[]string{"simulate.network={bandwidth: 1.25GB, latency: 20us}", "simulate.server={fold: 4GB, commit: 2GB}"})})
 			rows[e.Name].add(r)
 			if len(r.Summary.CostModel) > len(cost) { // some schemes have a longer cost model
 				cost = r.Summary.CostModel
@@ -90,15 +91,19 @@ func schemeTable(t *testing.T) string {
 		t.Fatal("bsp made no steps")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Simulated, not measured: 16 workers, one of them 4 times slower, 50 ms of computing within 10 %%, 2 servers, a model of\n4 MiB, 500 iterations, every scheme with its defaults but for the keys shown; means over the seeds %v. The cost model:\n\n", seeds)
+	fmt.Fprintf(&b, "Simulated, not measured: 16 workers, one of them 4 times slower, 50 ms of computing within 10 "+
+		"%%, 2 servers, a model of\n4 MiB, 500 iterations, every scheme with its defaults but for the keys shown; means "+
+		"over the seeds %v. The cost model:\n\n", seeds)
 	for _, line := range cost {
 		b.WriteString("    " + line + "\n")
 	}
-	b.WriteString("\n| scheme | steps per second, bsp = 1 | staleness mean | staleness max | blocked share | delayed pulls | largest lead |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n| scheme | steps per second, bsp = 1 | staleness mean | staleness max | blocked share | delayed " +
+		"pulls | largest lead |\n|---|---|---|---|---|---|---|\n")
 	n := float64(len(seeds))
 	for _, e := range scheme.All {
 		r := rows[e.Name]
-		fmt.Fprintf(&b, "| `%s` | %.2f | %.1f | %d | %.0f %% | %.1f %% | %d |\n", rules[e.Name], r.steps/base, r.mean/n, r.max, 100*r.blocked/n, 100*float64(r.delayed)/float64(r.pulls), r.lead)
+		fmt.Fprintf(&b, "| `%s` | %.2f | %.1f | %d | %.0f %% | %.1f %% | %d |\n", rules[e.Name], r.steps/base, r.mean/n,
+			r.max, 100*r.blocked/n, 100*float64(r.delayed)/float64(r.pulls), r.lead)
 	}
 	return b.String()
 }

@@ -56,7 +56,8 @@ func (k *tasking) taken() int64 { return int64(k.next + k.n - k.task.From) }
 // text names the task of a worker that is not done; "": there is none.
 func (k *tasking) text() string {
 	if t := &k.task; k.isOn {
-		return fmt.Sprintf(" computes part %d of worker %d's iteration %d, samples %d to %d of [%d, %d)", t.Part, t.Owner, t.Iter, k.next, k.next+k.n, t.From, k.limit)
+		return fmt.Sprintf(" computes part %d of worker %d's iteration %d, samples %d to %d of [%d, %d)", t.Part, t.Owner,
+			t.Iter, k.next, k.next+k.n, t.From, k.limit)
 	}
 	return ""
 }
@@ -69,9 +70,11 @@ func (s *Simulation) takeAxes() error {
 	}
 	switch {
 	case len(s.o.Joins) > 0:
-		return errors.New("a policy says which samples each worker computes (work.policy), and knows no worker that comes back; leave --join out, or set work.policy: fixed")
+		return errors.New("a policy says which samples each worker computes (work.policy), and knows no worker that " +
+			"comes back; leave --join out, or set work.policy: fixed")
 	case s.cfg.DealsBatches() || s.cfg.Local.IsSet() || s.cfg.InRounds():
-		return errors.New("a policy says which samples each worker computes, but their batches or steps are dealt by another policy, or the workers go in rounds; set work.policy: fixed, local.policy: none and baseline: none")
+		return errors.New("a policy says which samples each worker computes, but their batches or steps are dealt by " +
+			"another policy, or the workers go in rounds; set work.policy: fixed, local.policy: none and baseline: none")
 	}
 	code, err := s.cfg.Code(len(s.roles.Workers))
 	if err != nil {
@@ -88,8 +91,10 @@ func (s *Simulation) refuseScheme(rule int, ss *core.ShardScheme) error {
 	if !s.HasTasks() {
 		return nil
 	}
-	if r := &s.cfg.Sync[rule]; ss.Shared || ss.Norms && s.policies.axes.Parts > 1 || s.CopyOf(rule).Kind != scheme.Pulled || r.Push == configs.PushDelta {
-		return fmt.Errorf("a policy says which samples each worker computes, but scheme %s for %q needs whole pushes; set a scheme without copies, norms and grants that pushes gradients, or work.policy: fixed", r.Scheme, r.Match)
+	if r := &s.cfg.Sync[rule]; ss.Shared || ss.Norms && s.policies.axes.Parts > 1 ||
+		s.CopyOf(rule).Kind != scheme.Pulled || r.Push == configs.PushDelta {
+		return fmt.Errorf("a policy says which samples each worker computes, but scheme %s for %q needs whole pushes; "+
+			"set a scheme without copies, norms and grants that pushes gradients, or work.policy: fixed", r.Scheme, r.Match)
 	}
 	return nil
 }
@@ -110,7 +115,8 @@ func tasksText(parts int, threadsMove bool) string {
 func (s *Simulation) beginTask(me int32, t core.Task) {
 	w := &s.workers[me]
 	k := &w.tasks
-	*k = tasking{task: t, kept: k.kept, stretch: k.stretch, threadsSum: k.threadsSum, iter: k.iter, isOn: true, mustCut: true, next: t.From, limit: t.To}
+	*k = tasking{task: t, kept: k.kept, stretch: k.stretch, threadsSum: k.threadsSum, iter: k.iter, isOn: true,
+		mustCut: true, next: t.From, limit: t.To}
 	if t.To == 0 {
 		k.limit = int32(s.workers[t.Owner].batch)
 	}

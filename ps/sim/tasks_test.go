@@ -27,17 +27,26 @@ func TestTimesOfTasks(t *testing.T) {
 		slept   [2]time.Duration
 		busy    [2]time.Duration // in an iteration, of all tasks
 	}{
-		{"whole", build.Axes{}, nil, 10 * time.Millisecond, [2]int{10, 10}, [2]time.Duration{10e6, 10e6}, [2]time.Duration{}, [2]time.Duration{10e6, 10e6}},
-		{"half is lent", simtest.LendFrom(5), nil, 15 * time.Millisecond, [2]int{5, 10}, [2]time.Duration{5e6, 10e6}, [2]time.Duration{}, [2]time.Duration{5e6, 15e6}},
-		{"slow, and half is lent", simtest.LendFrom(5), []string{"faults=[{worker: 0, slow: {factor: 4}}]"}, 20 * time.Millisecond, [2]int{5, 10}, [2]time.Duration{20e6, 10e6}, [2]time.Duration{15e6, 0}, [2]time.Duration{20e6, 15e6}},
-		{"a fixed part", simtest.LendFrom(5), []string{"simulate.compute={fixed: 4ms, per_sample: 600us}"}, 15 * time.Millisecond, [2]int{5, 10}, [2]time.Duration{5e6, 10e6}, [2]time.Duration{}, [2]time.Duration{5e6, 15e6}},
-		{"the helper is slow", simtest.LendFrom(8), []string{"faults=[{worker: 1, slow: {sleep: 20ms}}]"}, 36 * time.Millisecond, [2]int{8, 10}, [2]time.Duration{8e6, 30e6}, [2]time.Duration{0, 20e6}, [2]time.Duration{8e6, 36e6}},
-		{"7 ms at most", build.Axes{}, []string{"work={policy: anytime, time: 7ms, micro: 2}"}, 8 * time.Millisecond, [2]int{8, 8}, [2]time.Duration{8e6, 8e6}, [2]time.Duration{}, [2]time.Duration{8e6, 8e6}},
-		{"7 ms, slow", build.Axes{}, []string{"work={policy: anytime, time: 7ms, micro: 2}", "faults=[{worker: 0, slow: {factor: 3}}]"}, 12 * time.Millisecond, [2]int{4, 8}, [2]time.Duration{12e6, 8e6}, [2]time.Duration{8e6, 0}, [2]time.Duration{12e6, 8e6}},
+		{"whole", build.Axes{}, nil, 10 * time.Millisecond, [2]int{10, 10}, [2]time.Duration{10e6, 10e6},
+			[2]time.Duration{}, [2]time.Duration{10e6, 10e6}},
+		{"half is lent", simtest.LendFrom(5), nil, 15 * time.Millisecond, [2]int{5, 10}, [2]time.Duration{5e6, 10e6},
+			[2]time.Duration{}, [2]time.Duration{5e6, 15e6}},
+		{"slow, and half is lent", simtest.LendFrom(5), []string{"faults=[{worker: 0, slow: {factor: 4}}]"},
+			20 * time.Millisecond, [2]int{5, 10}, [2]time.Duration{20e6, 10e6}, [2]time.Duration{15e6, 0}, [2]time.Duration{20e6, 15e6}},
+		{"a fixed part", simtest.LendFrom(5), []string{"simulate.compute={fixed: 4ms, per_sample: 600us}"},
+			15 * time.Millisecond, [2]int{5, 10}, [2]time.Duration{5e6, 10e6}, [2]time.Duration{}, [2]time.Duration{5e6, 15e6}},
+		{"the helper is slow", simtest.LendFrom(8), []string{"faults=[{worker: 1, slow: {sleep: 20ms}}]"},
+			36 * time.Millisecond, [2]int{8, 10}, [2]time.Duration{8e6, 30e6}, [2]time.Duration{0, 20e6}, [2]time.Duration{8e6, 36e6}},
+		{"7 ms at most", build.Axes{}, []string{"work={policy: anytime, time: 7ms, micro: 2}"}, 8 * time.Millisecond,
+			[2]int{8, 8}, [2]time.Duration{8e6, 8e6}, [2]time.Duration{}, [2]time.Duration{8e6, 8e6}},
+		{"7 ms, slow", build.Axes{}, []string{"work={policy: anytime, time: 7ms, micro: 2}", "faults=[{worker: 0, slow: " +
+			"{factor: 3}}]"}, 12 * time.Millisecond, [2]int{4, 8}, [2]time.Duration{12e6, 8e6}, [2]time.Duration{8e6, 0},
+			[2]time.Duration{12e6, 8e6}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const iterations = 6
-			o := simtest.Setting{Workers: 2, Servers: 1, Scheme: "bsp", Iterations: 100, Set: append(c.set, "train.batch_per_worker=10", "train.stop={updates: 6}")}.Options(t)
+			o := simtest.Setting{Workers: 2, Servers: 1, Scheme: "bsp", Iterations: 100,
+				Set: append(c.set, "train.batch_per_worker=10", "train.stop={updates: 6}")}.Options(t)
 			o.Axes = c.axes
 			o.Iterations = make([]metrics.Recorder, 2)
 			for i := range o.Iterations {
@@ -80,7 +89,8 @@ func TestTasksRefuse(t *testing.T) {
 		}},
 		{"set work.policy: fixed", simtest.LendFrom(5), []string{"work.policy=dbs"}, nil},
 		{"local.policy: none", simtest.LendFrom(5), []string{"local={policy: averaging, steps: 2}"}, nil},
-		{"scheme ssp for \"*\" needs whole pushes", simtest.LendFrom(5), []string{`sync=[{match: "*", scheme: ssp, cache: true, push: delta}]`}, nil},
+		{"scheme ssp for \"*\" needs whole pushes", simtest.LendFrom(5),
+			[]string{`sync=[{match: "*", scheme: ssp, cache: true, push: delta}]`}, nil},
 		{"scheme vap for \"*\" needs whole pushes", simtest.LendFrom(5), []string{`sync=[{match: "*", scheme: vap}]`}, nil},
 		{"scheme r2sp for \"*\" needs whole pushes", simtest.LendFrom(5), []string{`sync=[{match: "*", scheme: r2sp}]`}, nil},
 	} {
@@ -100,7 +110,8 @@ func TestTasksRefuse(t *testing.T) {
 // A message arrives after the latency, and cancels the samples behind the step that runs then. All that are left hear of a loss after the
 // latency, once.
 func TestMessagesAndLossesBetweenWorkers(t *testing.T) {
-	o := simtest.Setting{Workers: 3, Servers: 1, Scheme: "bsp", Iterations: 100, Set: []string{"train.batch_per_worker=10", "train.stop={updates: 3}", "simulate.network={bandwidth: 0B, latency: 3ms}"}}.Options(t)
+	o := simtest.Setting{Workers: 3, Servers: 1, Scheme: "bsp", Iterations: 100,
+		Set: []string{"train.batch_per_worker=10", "train.stop={updates: 3}", "simulate.network={bandwidth: 0B, latency: 3ms}"}}.Options(t)
 	type heard struct {
 		me, of int32
 		kind   core.WorkEventKind
@@ -133,7 +144,8 @@ func TestMessagesAndLossesBetweenWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []heard{{0, 1, core.Came, 9 * time.Millisecond}, {0, 2, core.Gone, 11 * time.Millisecond}, {1, 2, core.Gone, 11 * time.Millisecond}}
+	want := []heard{{0, 1, core.Came, 9 * time.Millisecond}, {0, 2, core.Gone, 11 * time.Millisecond},
+		{1, 2, core.Gone, 11 * time.Millisecond}}
 	if len(got) < 3 || !slices.Equal(got[:3], want) {
 		t.Errorf("heard %v, want %v", got, want)
 	}

@@ -13,7 +13,8 @@ import (
 func TestIterationsOfASimulatedRun(t *testing.T) {
 	for _, baseline := range []string{"none", "allreduce"} {
 		o := simtest.Setting{Workers: 3, Servers: 1, Scheme: "bsp", Iterations: 20, Bytes: 40_000, Set: []string{"baseline=" + baseline,
-			"simulate.network={bandwidth: 10MB, latency: 1ms}", `faults=[{worker: 1, slow: {sleep: 5ms, until: 10}}, {worker: 2, slow: {kind: fluentps, sleep: 3ms, spread: 0.1}}, {worker: 2, pause: {at: 105ms, for: 50ms}}]`}}.Options(t)
+			"simulate.network={bandwidth: 10MB, latency: 1ms}",
+			`faults=[{worker: 1, slow: {sleep: 5ms, until: 10}}, {worker: 2, slow: {kind: fluentps, sleep: 3ms, spread: 0.1}}, {worker: 2, pause: {at: 105ms, for: 50ms}}]`}}.Options(t)
 		o.Iterations = make([]metrics.Recorder, 3)
 		for w := range o.Iterations {
 			o.Iterations[w].Max = 100

@@ -147,7 +147,8 @@ func (k *cluster) begin(made func(Config) machine) {
 	if k.stopsAt = -1; k.rng.IntN(2) == 0 {
 		k.stopsAt = k.rng.IntN(300)
 	}
-	k.draft, k.spent, k.ending, k.short, k.diverged, k.unevaluated, k.paused, k.done, k.settled = nil, false, false, false, false, false, false, false, false
+	k.draft, k.spent, k.ending, k.short, k.diverged, k.unevaluated, k.paused, k.done, k.settled = nil, false, false,
+		false, false, false, false, false, false
 	k.open, k.saved, k.version0 = 0, 0, k.cut
 	if k.m = made(k.c); k.m == nil {
 		k.m, k.twin = New(k.c, k.now, k.version), &dumb{c: k.c, at: k.now, version: k.version}
@@ -266,7 +267,8 @@ func (k *cluster) obey(e Effect) {
 			k.fail("judged: the run has settled, and its last checkpoint was not evaluated")
 		}
 		if coming := slices.ContainsFunc(k.inbox, func(list []Event) bool { return len(list) > 0 }); k.open > 0 || k.draft != nil || coming {
-			k.fail("settled: %d files are being written, a folder without a name is there: %t, messages are in flight: %t", k.open, k.draft != nil, coming)
+			k.fail("settled: %d files are being written, a folder without a name is there: %t, messages are in flight: %t",
+				k.open, k.draft != nil, coming)
 		}
 		k.settled = true
 	}
@@ -400,7 +402,8 @@ func (k *cluster) tell(e Effect) {
 		}
 	}
 	k.later(func() {
-		k.inbox[e.Host] = append(k.inbox[e.Host], Event{Kind: Saved, File: wire.FileSaved{Rank: e.Host, Place: wire.OnHost, Kind: wire.ManifestFile}})
+		k.inbox[e.Host] = append(k.inbox[e.Host],
+			Event{Kind: Saved, File: wire.FileSaved{Rank: e.Host, Place: wire.OnHost, Kind: wire.ManifestFile}})
 	})
 }
 
@@ -601,7 +604,8 @@ func TestFaultsAreFound(t *testing.T) {
 				return out
 			}}
 		}},
-		{"does not hear that a host has acknowledged", "waits", hears(func(e *Event) bool { return e.Kind != Saved || e.File.Place != wire.OnHost })},
+		{"does not hear that a host has acknowledged", "waits",
+			hears(func(e *Event) bool { return e.Kind != Saved || e.File.Place != wire.OnHost })},
 		{"does not hear that a checkpoint was evaluated", "waits", hears(func(e *Event) bool { return e.Kind != Judged })},
 		{"does not hear that it is over", "waits", hears(func(e *Event) bool { return e.Kind != Over })},
 		{"settles without the files in flight", "settled", hears(func(e *Event) bool { e.Told = 0; return true })},
@@ -619,7 +623,8 @@ func TestFaultsAreFound(t *testing.T) {
 			c.Pauses = false
 			return &faulty{Coordinator: New(c, 0, 0), hear: func(e *Event) bool { return e.Kind != Stop }}
 		}},
-		{"does not hear that it has diverged", "diverged", hears(func(e *Event) bool { e.Problem = strings.TrimPrefix(e.Problem, "diverged"); return true })},
+		{"does not hear that it has diverged", "diverged",
+			hears(func(e *Event) bool { e.Problem = strings.TrimPrefix(e.Problem, "diverged"); return true })},
 	} {
 		problem, _, _ := tryClusters(2000, fault.of)
 		if !strings.Contains(problem, fault.law+":") {

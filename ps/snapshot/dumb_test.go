@@ -234,7 +234,9 @@ func (d *dumb) folderDone(e *Event) []Effect {
 // end is the effect that ends the run, when one is due.
 func (d *dumb) end() []Effect {
 	over := d.lastEvent(Over)
-	if over < 0 || d.lastEffect(Settled) >= 0 || int64(len(d.files(-1, wire.InFolder, wire.InMemory, wire.InNeighbor))) < d.log[over].event.Told || d.atDisk() || d.judging() || d.telling() {
+	if over < 0 || d.lastEffect(Settled) >= 0 ||
+		int64(len(d.files(-1, wire.InFolder, wire.InMemory, wire.InNeighbor))) < d.log[over].event.Told || d.atDisk() ||
+		d.judging() || d.telling() {
 		return nil
 	}
 	if d.drafting() {

@@ -66,7 +66,8 @@ const (
 	effectKinds
 )
 
-var effectNames = [effectKinds]string{"begin", "name", "pause", "goon", "end", "finish", "abandon", "made", "lost", "judge", "tell", "settled"}
+var effectNames = [effectKinds]string{"begin", "name", "pause", "goon", "end", "finish", "abandon", "made", "lost",
+	"judge", "tell", "settled"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 

@@ -11,8 +11,8 @@ import (
 	"fluentps/ps/network"
 )
 
-// The link is probed by one rank of each host, which sends to that of the next host while it receives from that of the one before: messages as
-// training sends them over thin links, some at a time.
+// The link is probed by one rank of each host, which sends to that of the next host while it receives from that of
+// the one before: messages as training sends them over thin links, some at a time.
 const (
 	probeBytes  = 32 << 10 // of a message
 	probeAtOnce = 4        // messages on their way
@@ -22,8 +22,8 @@ const (
 // second counts: 40 ms over 200 Mbit/s.
 var probeMessages = []int{8, 32}
 
-// MeasureLink measures the rate of the network between the hosts, if the configuration does not say it and something depends on it. It sets the
-// same Link on every rank.
+// MeasureLink measures the rate of the network between the hosts, if the configuration does not say it and something
+// depends on it. It sets the same Link on every rank.
 func (s *Station) MeasureLink() error {
 	if s.Link.Rate > 0 || !layout.AsksForLink(s.Config) {
 		return nil

@@ -40,8 +40,8 @@ func measured(t *testing.T, c *configs.Config, hosts []string, given layout.Link
 	return links
 }
 
-// All ranks know the same rate, whichever host measured the least; ranks of one host measure none, nor does a run whose link is given or does
-// not matter.
+// All ranks know the same rate, whichever host measured the least; ranks of one host measure none, nor does a run
+// whose link is given or does not matter.
 func TestTheLinkIsMeasuredOnce(t *testing.T) {
 	plain, lossy := configstest.Load(t), configstest.Load(t, "payload.push=topk")
 	for _, hosts := range [][]string{{"a", "b"}, {"a", "a", "b", "c", "c"}} {

@@ -23,7 +23,8 @@ func (s *Station) SameData() error {
 	verdict := ""
 	for i, d := range all {
 		if d != all[0] {
-			verdict = fmt.Sprintf("%s reads other data than rank 0: %d training rows, %d test rows, %d columns, sha256 %.12s against %d, %d, %d, %.12s; put the same files on all hosts",
+			verdict = fmt.Sprintf("%s reads other data than rank 0: %d training rows, %d test rows, %d columns, sha256 "+
+				"%.12s against %d, %d, %d, %.12s; put the same files on all hosts",
 				s.Net.Place(i), d.Rows, d.Test, d.Columns, d.SHA256, all[0].Rows, all[0].Test, all[0].Columns, all[0].SHA256)
 			break
 		}

@@ -83,7 +83,8 @@ func (s *Station) Cut() (*layout.Ledger, error) {
 
 // Build returns the maker of nodes and stores.
 func (s *Station) Build() *build.Run {
-	return &build.Run{Config: s.Config, Plan: s.Plan, Roles: s.Roles, Hosts: s.Hosts, Rows: s.Set.Train.Rows(), Axes: s.Axes, Initial: s.Initial}
+	return &build.Run{Config: s.Config, Plan: s.Plan, Roles: s.Roles, Hosts: s.Hosts, Rows: s.Set.Train.Rows(),
+		Axes: s.Axes, Initial: s.Initial}
 }
 
 // ServerRank returns the rank of the server that owns a shard.

@@ -28,7 +28,8 @@ func (s *Station) Share(at layout.Thresholds) error {
 	if errors.Is(err, comm.ErrNoMemory) {
 		if s.Me == 0 {
 			s.Log.Warn(
-				"no shared memory: ranks of one host send messages to each other, which is slower; fix the cause of the error, or set cluster.shared_memory: off",
+				"no shared memory: ranks of one host send messages to each other, which is slower; fix the cause of the error, "+
+					"or set cluster.shared_memory: off",
 				"error", err)
 		}
 		s.Routes = s.Routes.ByMessages()
@@ -65,8 +66,10 @@ func (s *Station) SameNodes() error {
 			first[host] = rank
 		}
 		if a, b := first[host], s.NodeOf[rank]; a != b {
-			return Usage("cluster.hierarchy: node needs hosts whose ranks share memory, and host names do not tell which: %s has the name of rank %d's host, but shares memory with %s; "+
-				"give every host a name of its own and each rank its host's, let the launcher start all ranks of a host together, or set cluster.hierarchy: none", s.Net.Place(rank), a, s.Net.Place(b))
+			return Usage("cluster.hierarchy: node needs hosts whose ranks share memory, and host names do not tell which: "+
+				"%s has the name of rank %d's host, but shares memory with %s; "+
+				"give every host a name of its own and each rank its host's, let the launcher start all ranks of a host "+
+				"together, or set cluster.hierarchy: none", s.Net.Place(rank), a, s.Net.Place(b))
 		}
 	}
 	return nil

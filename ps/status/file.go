@@ -35,8 +35,9 @@ func Every(ranks int) time.Duration {
 // fileMax is the largest file of a rank that is read.
 const fileMax = 1 << 20
 
-// Writer writes the file of one rank, on a goroutine of its own: a file system that hangs must not stop the training. The file is written in
-// place, so that nothing but its content changes. A reader may meet it half written, and looks again.
+// Writer writes the file of one rank, on a goroutine of its own: a file system that hangs must not stop the training.
+// The file is written in place, so that nothing but its content changes. A reader may meet it half written, and looks
+// again.
 type Writer struct {
 	file  *os.File
 	next  chan Rank
@@ -55,7 +56,8 @@ func Open(f *durable.Folder, rank int) (*Writer, error) {
 	return w, nil
 }
 
-// Tell has the state written. It never waits: while an earlier state is being written, the newest one waits and replaces what waited before.
+// Tell has the state written. It never waits: while an earlier state is being written, the newest one waits and
+// replaces what waited before.
 func (w *Writer) Tell(r Rank) {
 	select {
 	case <-w.next:

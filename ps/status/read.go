@@ -114,8 +114,8 @@ func (r *Run) readRanks(start string) {
 	r.Size = max(r.Size, len(r.Ranks))
 }
 
-// isOfEarlier says whether a rank was of an earlier start than run.json. Without a token it was of one that had more ranks: run.json does not have it,
-// and it has told nothing since that was written.
+// isOfEarlier says whether a rank was of an earlier start than run.json. Without a token it was of one that had more
+// ranks: run.json does not have it, and it has told nothing since that was written.
 func (r *Run) isOfEarlier(of *Rank, start string) bool {
 	if of.Start != "" || start != "" {
 		return metrics.IsOfEarlier(of.Start, start)

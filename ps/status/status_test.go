@@ -55,17 +55,23 @@ func some() *Run {
 		return r
 	}
 	saved := ago(41)
-	waits := &Worker{Name: "w0", Iteration: 40, Doing: Waits, ForS: 2.13, Shards: []Shard{{Shard: 2}, {Shard: 5, Server: 1}}, Others: []string{"its turn to push to s0"}}
-	return &Run{Dir: "runs/a/1", Name: "a", Started: "2026-11-26T11:57:00Z", Now: now, Size: 8, Checkpoint: "000000000003", SavedAt: &saved, Ranks: []Rank{
-		rank(0, "s0", Rank{Progress: ago(0.4), Server: &Server{Name: "s0", Held: []Held{{Shard: 0, For: []int32{3}, Iteration: 37}, {Shard: 2, For: []int32{3}, Iteration: 37}, {Shard: 4, For: []int32{1, 2, 3, 0, 5}, Iteration: 36}}},
-			Lead: &Lead{Iteration: 39, Epoch: 0.75, Samples: 100, Done: 0.25, Loss: 0.575, SamplesPerS: 12345.6, ETAS: 370}}),
-		rank(1, "s1", Rank{At: ago(43), Progress: ago(44), Server: &Server{Name: "s1", Server: 1}}),
-		rank(2, "w0", Rank{Progress: ago(2.2), Worker: waits}),
-		rank(3, "w1", Rank{Progress: ago(2.4), Worker: &Worker{Name: "w1", Iteration: 40, Doing: Waits, ForS: 200, Shards: []Shard{{Shard: 0}}}}),
-		rank(4, "w2", Rank{Phase: Setup}),
-		rank(5, "w3", Rank{Progress: ago(9), Worker: &Worker{Name: "w3", Iteration: 37, Doing: Computes}}),
-		rank(6, "w4", Rank{Progress: ago(9), Worker: &Worker{Name: "w4", Iteration: -1, Doing: Waits, ForS: 8000}}),
-	}}
+	waits := &Worker{Name: "w0", Iteration: 40, Doing: Waits, ForS: 2.13,
+		Shards: []Shard{{Shard: 2}, {Shard: 5, Server: 1}}, Others: []string{"its turn to push to s0"}}
+	return &Run{Dir: "runs/a/1", Name: "a", Started: "2026-11-26T11:57:00Z", Now: now, Size: 8,
+		Checkpoint: "000000000003", SavedAt: &saved, Ranks: []Rank{
+			rank(0, "s0", Rank{Progress: ago(0.4),
+				Server: &Server{Name: "s0",
+					Held: []Held{{Shard: 0, For: []int32{3}, Iteration: 37}, {Shard: 2, For: []int32{3}, Iteration: 37},
+						{Shard: 4, For: []int32{1, 2, 3, 0, 5}, Iteration: 36}}},
+				Lead: &Lead{Iteration: 39, Epoch: 0.75, Samples: 100, Done: 0.25, Loss: 0.575, SamplesPerS: 12345.6, ETAS: 370}}),
+			rank(1, "s1", Rank{At: ago(43), Progress: ago(44), Server: &Server{Name: "s1", Server: 1}}),
+			rank(2, "w0", Rank{Progress: ago(2.2), Worker: waits}),
+			rank(3, "w1", Rank{Progress: ago(2.4),
+				Worker: &Worker{Name: "w1", Iteration: 40, Doing: Waits, ForS: 200, Shards: []Shard{{Shard: 0}}}}),
+			rank(4, "w2", Rank{Phase: Setup}),
+			rank(5, "w3", Rank{Progress: ago(9), Worker: &Worker{Name: "w3", Iteration: 37, Doing: Computes}}),
+			rank(6, "w4", Rank{Progress: ago(9), Worker: &Worker{Name: "w4", Iteration: -1, Doing: Waits, ForS: 8000}}),
+		}}
 }
 
 func TestText(t *testing.T) {
@@ -102,7 +108,8 @@ func TestTextOfManyRanks(t *testing.T) {
 		r.Ranks = append(r.Ranks, of)
 	}
 	lines := strings.Split(r.Text(false), "\n")
-	if len(lines) != rowsMax+8 || !strings.HasPrefix(lines[4], "900 ") || !strings.HasPrefix(lines[5], "777 ") || !strings.HasPrefix(lines[6], "0 ") {
+	if len(lines) != rowsMax+8 || !strings.HasPrefix(lines[4], "900 ") || !strings.HasPrefix(lines[5], "777 ") ||
+		!strings.HasPrefix(lines[6], "0 ") {
 		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 	if all := strings.Count(r.Text(true), "\n"); all < 1000 {
@@ -110,7 +117,8 @@ func TestTextOfManyRanks(t *testing.T) {
 	}
 }
 
-// What a rank writes is what a reader gets, also while the file is written again and again, longer and shorter. What cannot be read is told.
+// What a rank writes is what a reader gets, also while the file is written again and again, longer and shorter. What
+// cannot be read is told.
 func TestReadWhileRanksWrite(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o777); err != nil {
@@ -158,7 +166,8 @@ func TestReadWhileRanksWrite(t *testing.T) {
 	}
 	put("logs/rank-0001.state", "{")
 	put("logs/rank-0002.state", `{"rank": 7}`)
-	if r, err := Read(dir, now); err != nil || len(r.Ranks) != 1 || len(r.Damaged) != 2 || !strings.Contains(r.Text(false), "it says that it is of rank 7") {
+	if r, err := Read(dir, now); err != nil || len(r.Ranks) != 1 || len(r.Damaged) != 2 ||
+		!strings.Contains(r.Text(false), "it says that it is of rank 7") {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := Read(filepath.Join(dir, "logs"), now); err == nil || !strings.Contains(err.Error(), "is not the folder of a run") {
@@ -166,8 +175,9 @@ func TestReadWhileRanksWrite(t *testing.T) {
 	}
 }
 
-// A run that is damaged in one place is shown in all others: the summary of a run of very many ranks is long, a rank that has not told of itself is
-// missing however many other files are damaged, and a summary that cannot be read says nothing of a kill.
+// A run that is damaged in one place is shown in all others: the summary of a run of very many ranks is long, a rank
+// that has not told of itself is missing however many other files are damaged, and a summary that cannot be read says
+// nothing of a kill.
 func TestDamageHidesNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {
@@ -189,11 +199,13 @@ func TestDamageHidesNothingElse(t *testing.T) {
 		}
 		return r.Text(false)
 	}
-	if text := show(); !strings.Contains(text, "ended: ok\n") || !strings.Contains(text, "\n0     s0 ") || strings.Count(text, "WARNING") != 1 {
+	if text := show(); !strings.Contains(text, "ended: ok\n") || !strings.Contains(text, "\n0     s0 ") ||
+		strings.Count(text, "WARNING") != 1 {
 		t.Errorf("checkpoints that are a file:\n%s", text)
 	}
 	put("summary.json", `{"finished": "o`)
-	if text := show(); !strings.Contains(text, "its summary cannot be read") || strings.Contains(text, "killed") || !strings.Contains(text, "1 rank has told nothing of itself") {
+	if text := show(); !strings.Contains(text, "its summary cannot be read") || strings.Contains(text, "killed") ||
+		!strings.Contains(text, "1 rank has told nothing of itself") {
 		t.Errorf("a summary that was cut off:\n%s", text)
 	}
 	if err := os.Remove(filepath.Join(dir, "summary.json")); err != nil {
@@ -203,7 +215,8 @@ func TestDamageHidesNothingElse(t *testing.T) {
 		t.Errorf("a rank that was killed:\n%s", text)
 	}
 	put("logs/rank-0001.state", `{"rank": 1, "phase": "has ended", "role": "w0"}`)
-	if text := show(); !strings.Contains(text, "over without a summary: all ranks have ended, so rank 0 could not write it") || strings.Contains(text, "killed") {
+	if text := show(); !strings.Contains(text,
+		"over without a summary: all ranks have ended, so rank 0 could not write it") || strings.Contains(text, "killed") {
 		t.Errorf("no summary although all ranks have ended:\n%s", text)
 	}
 }
@@ -256,13 +269,20 @@ func TestHostileFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"\x1b[2J", "a\nb", "\u202e", ""}))
 		ints := rapid.Int32()
-		r := &Run{Dir: text.Draw(t, "dir"), Name: text.Draw(t, "name"), Started: text.Draw(t, "started"), Now: now, Ended: text.Draw(t, "ended"), Damaged: []string{text.Draw(t, "damaged")}}
+		r := &Run{Dir: text.Draw(t, "dir"), Name: text.Draw(t, "name"), Started: text.Draw(t, "started"), Now: now,
+			Ended: text.Draw(t, "ended"), Damaged: []string{text.Draw(t, "damaged")}}
 		for k := range rapid.IntRange(0, 4).Draw(t, "ranks") {
-			r.Ranks = append(r.Ranks, Rank{Rank: k, Role: text.Draw(t, "role"), Host: text.Draw(t, "host"), Phase: Phase(rapid.SampledFrom([]string{string(Training), "x\x1b"}).Draw(t, "phase")),
-				At: now.Add(time.Duration(rapid.Int64().Draw(t, "at"))), EveryS: rapid.Float64().Draw(t, "every"), Lead: &Lead{Loss: metrics.Float(rapid.Float64().Draw(t, "loss"))},
-				Worker: &Worker{Name: text.Draw(t, "worker"), Doing: Doing(rapid.SampledFrom([]string{string(Waits), "\r"}).Draw(t, "doing")), Iteration: rapid.Int64().Draw(t, "iter"), ForS: rapid.Float64().Draw(t, "for"),
-					Shards: []Shard{{ints.Draw(t, "shard"), "", ints.Draw(t, "of")}}, Others: []string{text.Draw(t, "other")}},
-				Server: &Server{Name: text.Draw(t, "server"), Server: ints.Draw(t, "index"), Held: []Held{{ints.Draw(t, "held"), rapid.SliceOf(ints).Draw(t, "workers"), 3}}}})
+			r.Ranks = append(r.Ranks,
+				Rank{Rank: k, Role: text.Draw(t, "role"), Host: text.Draw(t, "host"),
+					Phase: Phase(rapid.SampledFrom([]string{string(Training), "x\x1b"}).Draw(t, "phase")),
+					At:    now.Add(time.Duration(rapid.Int64().Draw(t, "at"))), EveryS: rapid.Float64().Draw(t, "every"),
+					Lead: &Lead{Loss: metrics.Float(rapid.Float64().Draw(t, "loss"))},
+					Worker: &Worker{Name: text.Draw(t, "worker"),
+						Doing:     Doing(rapid.SampledFrom([]string{string(Waits), "\r"}).Draw(t, "doing")),
+						Iteration: rapid.Int64().Draw(t, "iter"), ForS: rapid.Float64().Draw(t, "for"),
+						Shards: []Shard{{ints.Draw(t, "shard"), "", ints.Draw(t, "of")}}, Others: []string{text.Draw(t, "other")}},
+					Server: &Server{Name: text.Draw(t, "server"), Server: ints.Draw(t, "index"),
+						Held: []Held{{ints.Draw(t, "held"), rapid.SliceOf(ints).Draw(t, "workers"), 3}}}})
 		}
 		out := r.Text(rapid.Bool().Draw(t, "all"))
 		if i := strings.IndexFunc(out, func(c rune) bool { return c != '\n' && !unicode.IsGraphic(c) }); i >= 0 {

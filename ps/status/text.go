@@ -12,8 +12,8 @@ import (
 	"fluentps/ps/metrics"
 )
 
-// A rank is silent that has not written for silentMin, and not for silentFiles of its files. Then it was killed or stopped, or its host or the
-// file system hangs.
+// A rank is silent that has not written for silentMin, and not for silentFiles of its files. Then it was killed or
+// stopped, or its host or the file system hangs.
 const (
 	silentMin   = 10 * time.Second
 	silentFiles = 5
@@ -26,14 +26,15 @@ func (r *Run) isSilent(of *Rank) bool {
 	return of.Phase != Ended && r.Now.Sub(of.At) > max(silentMin, silentFiles*seconds(of.EveryS))
 }
 
-// IsOver says whether nobody will write to the folder any more, as far as its files tell: there is a summary, or all ranks are silent or have
-// ended.
+// IsOver says whether nobody will write to the folder any more, as far as its files tell: there is a summary, or all
+// ranks are silent or have ended.
 func (r *Run) IsOver() bool {
-	return r.Ended != "" || len(r.Ranks) > 0 && !slices.ContainsFunc(r.Ranks, func(of Rank) bool { return of.Phase != Ended && !r.isSilent(&of) })
+	return r.Ended != "" || len(r.Ranks) > 0 &&
+		!slices.ContainsFunc(r.Ranks, func(of Rank) bool { return of.Phase != Ended && !r.isSilent(&of) })
 }
 
-// Text is the picture for people: a head, and a row for each rank. Without all, it has at most rowsMax rows: silent ranks first, then those that
-// others wait for.
+// Text is the picture for people: a head, and a row for each rank. Without all, it has at most rowsMax rows: silent
+// ranks first, then those that others wait for.
 func (r *Run) Text(all bool) string {
 	var b strings.Builder
 	r.head(&b)
@@ -101,7 +102,8 @@ func (r *Run) head(b *strings.Builder) {
 	case !slices.ContainsFunc(r.Ranks, func(rank Rank) bool { return rank.Phase != Ended }) && len(r.Ranks) == r.Size:
 		b.WriteString("over without a summary: all ranks have ended, so rank 0 could not write it; the log of rank 0 tells why\n")
 	case r.IsOver():
-		fmt.Fprintf(b, "over without a summary: no rank has written for %s; it was killed, or its hosts are gone; resume it with fluentps run --resume\n", age(r.Now.Sub(r.newest())))
+		fmt.Fprintf(b, "over without a summary: no rank has written for %s; it was killed, or its hosts are gone; resume "+
+			"it with fluentps run --resume\n", age(r.Now.Sub(r.newest())))
 	default:
 		b.WriteString("running")
 		if l := r.lead(); l != nil {

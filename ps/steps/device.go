@@ -29,10 +29,11 @@ type copied struct {
 	host []float32
 }
 
-// FitsDevice says whether a device can do all of a worker's arithmetic. A state that is averaged stays on the host. There is no kernel for the correction of hpsgd (compensate), nor
-// for L1 penalties, and a vector has a limit.
+// FitsDevice says whether a device can do all of a worker's arithmetic. A state that is averaged stays on the host.
+// There is no kernel for the correction of hpsgd (compensate), nor for L1 penalties, and a vector has a limit.
 func FitsDevice(o *Options) bool {
-	if o.Spec.Compensate > 0 || o.States != nil || o.Plan.Arena > kernel.GPUElementsMax || optim.NewInner(0, o.Update).Terms(optim.Run{}, 0, 1).Rule == "" {
+	if o.Spec.Compensate > 0 || o.States != nil || o.Plan.Arena > kernel.GPUElementsMax ||
+		optim.NewInner(0, o.Update).Terms(optim.Run{}, 0, 1).Rule == "" {
 		return false
 	}
 	for i := range o.Plan.Pieces {

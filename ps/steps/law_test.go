@@ -68,16 +68,19 @@ func (l *ledger) check(t fatal, d *driver) {
 	for f, reported := range l.reported {
 		pending, dropped := d.w.count.Since[f].Samples, l.dropped[f]
 		if reported&pending != 0 || reported&dropped != 0 || pending&dropped != 0 || reported|pending|dropped != l.computed {
-			t.Fatalf("%+v, fragment %d: of the steps %b pushes report %b, %b are to be pushed, and %b were dropped", d.r.spec, f, l.computed, reported, pending, dropped)
+			t.Fatalf("%+v, fragment %d: of the steps %b pushes report %b, %b are to be pushed, and %b were dropped", d.r.spec,
+				f, l.computed, reported, pending, dropped)
 		}
 	}
 	if l.counted+d.w.count.Samples+l.without != l.computed {
-		t.Fatalf("%+v: of the steps %b the worker has counted %b, is to count %b, and %b were dropped", d.r.spec, l.computed, l.counted, d.w.count.Samples, l.without)
+		t.Fatalf("%+v: of the steps %b the worker has counted %b, is to count %b, and %b were dropped", d.r.spec,
+			l.computed, l.counted, d.w.count.Samples, l.without)
 	}
 }
 
-// Each sample that a step computed is reported by exactly one push of each fragment, and counted once by the worker, wherever a run is saved and
-// resumes, whoever leaves, and however late answers are. What a run of other workers forgets, and what a worker that leaves drops, is in none.
+// Each sample that a step computed is reported by exactly one push of each fragment, and counted once by the worker,
+// wherever a run is saved and resumes, whoever leaves, and however late answers are. What a run of other workers
+// forgets, and what a worker that leaves drops, is in none.
 func TestEachSampleIsReportedOnce(t *testing.T) {
 	for _, policy := range local.All.Names()[1:] {
 		t.Run(policy, func(t *testing.T) {
@@ -237,8 +240,9 @@ func TestAWorkerWithoutMemoryDecidesAlike(t *testing.T) {
 	}
 }
 
-// Budgets count samples, and the last round is cut short: workers in step take as many steps as the budget has batches, and no more, though a
-// worker that runs ahead knows only what the servers had before. What is in flight counts.
+// Budgets count samples, and the last round is cut short: workers in step take as many steps as the budget has
+// batches, and no more, though a worker that runs ahead knows only what the servers had before. What is in flight
+// counts.
 func TestTheLastRoundIsCutShort(t *testing.T) {
 	for _, policy := range local.All.Names()[1:] {
 		rapid.Check(t, func(t *rapid.T) {
@@ -266,7 +270,8 @@ func TestTheLastRoundIsCutShort(t *testing.T) {
 					}
 				}
 				for _, d := range workers {
-					pushed += d.exchange(t, exchange, make([]float32, r.plan.Arena), rapid.Int64Range(0, 6).Draw(t, "after"), wire.Progress{Samples: lead, Share: 1}).Samples
+					pushed += d.exchange(t, exchange, make([]float32, r.plan.Arena), rapid.Int64Range(0, 6).Draw(t, "after"),
+						wire.Progress{Samples: lead, Share: 1}).Samples
 				}
 				if r.isDue(0, exchange) {
 					lead += pushed
@@ -279,13 +284,15 @@ func TestTheLastRoundIsCutShort(t *testing.T) {
 	}
 }
 
-// HPSGD's invariants (Zhou et al., arXiv 2009.02701 [A], corrected): each gradient is counted once, in exactly one push. The servers have the sum of the
-// pushes and nothing else, so no progress of a worker leaks, and after a merge every worker is where they are. A gradient is applied at most one merge late.
+// HPSGD's invariants (Zhou et al., arXiv 2009.02701 [A], corrected): each gradient is counted once, in exactly one
+// push. The servers have the sum of the pushes and nothing else, so no progress of a worker leaks, and after a merge
+// every worker is where they are. A gradient is applied at most one merge late.
 func TestHPSGDCountsEachGradientOnce(t *testing.T) {
 	const steps = 40
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "workers") // 1/n is exact
-		plan, err := shard.Cut([]shard.Param{{Name: "fc1.weight", N: n * steps}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 2, Rules: []string{"*"}})
+		plan, err := shard.Cut([]shard.Param{{Name: "fc1.weight", N: n * steps}},
+			shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 2, Rules: []string{"*"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +321,8 @@ func TestHPSGDCountsEachGradientOnce(t *testing.T) {
 					switch mine := int64(g) >= int64(i)*steps+from && int64(g) < int64(i)*steps+d.steps; {
 					case x == 0 && !mine:
 					case x != 1 || !mine || in[g] != 0:
-						t.Fatalf("push %d of worker %d has gradient %d %v times; it took the steps %d to %d, and the gradient was in push %d", exchange, i, g, x, from, d.steps, in[g]-1)
+						t.Fatalf("push %d of worker %d has gradient %d %v times; it took the steps %d to %d, and the gradient was in "+
+							"push %d", exchange, i, g, x, from, d.steps, in[g]-1)
 					default:
 						in[g] = exchange + 1
 					}

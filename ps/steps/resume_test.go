@@ -7,12 +7,13 @@ import (
 	"fluentps/ps/local"
 )
 
-// A worker that runs ahead does not know after a resume what the budget leaves. It begins no round before the servers have told it, and that
-// round is cut short.
+// A worker that runs ahead does not know after a resume what the budget leaves. It begins no round before the servers
+// have told it, and that round is cut short.
 func TestARoundAfterAResumeWaitsForWhatTheBudgetLeaves(t *testing.T) {
 	spec := local.Defaults()
 	spec.Policy, spec.Steps = "hpsgd", 5
-	r := &run{spec: spec, workers: 1, samples: []int64{1}, budget: 7, plan: smallPlan(t, "even"), grads: func(int, int64, []float32, []float32) {}}
+	r := &run{spec: spec, workers: 1, samples: []int64{1}, budget: 7, plan: smallPlan(t, "even"),
+		grads: func(int, int64, []float32, []float32) {}}
 	fresh := func() *Worker { return newDriver(t, r, 0, true).w }
 	w := fresh()
 	w.Granted(wire.Progress{Share: 1})

@@ -36,7 +36,8 @@ type run struct {
 }
 
 func (r *run) update() optim.Update {
-	rule, err := optim.New(optim.Spec{Name: cmp.Or(r.rule, "momentum"), LR: 0.125, Momentum: float64(r.momentum), Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6})
+	rule, err := optim.New(optim.Spec{Name: cmp.Or(r.rule, "momentum"), LR: 0.125, Momentum: float64(r.momentum),
+		Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6})
 	if err != nil {
 		panic(err)
 	}
@@ -64,7 +65,8 @@ func (r *run) innerRuns(p *shard.Piece) (runs []optim.Run) {
 // smallPlan has two layers, a statistic, pieces of some elements, and several shards.
 func smallPlan(t fatal, slice string) *shard.Plan {
 	t.Helper()
-	p, err := shard.Cut([]shard.Param{{Name: "fc1.weight", N: 7}, {Name: "fc1.mean", N: 3, Stat: true}, {Name: "fc1.bias", N: 2}, {Name: "fc2.weight", Layer: 1, N: 5}},
+	p, err := shard.Cut([]shard.Param{{Name: "fc1.weight", N: 7}, {Name: "fc1.mean", N: 3, Stat: true},
+		{Name: "fc1.bias", N: 2}, {Name: "fc2.weight", Layer: 1, N: 5}},
 		shard.Options{Slice: slice, MaxBytes: 12, Servers: 2, Rules: []string{"*"}})
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -131,7 +133,8 @@ func newDriver(t fatal, r *run, me int, real bool) *driver {
 		batch += s
 	}
 	u := r.update()
-	o := &Options{Spec: r.spec, Env: local.Env{Workers: r.workers, Rate: u.Rate}, Plan: r.plan, Layers: layers, Runs: r.innerRuns, Update: u, Batch: batch, Budget: r.budget, Fragments: r.fragments}
+	o := &Options{Spec: r.spec, Env: local.Env{Workers: r.workers, Rate: u.Rate}, Plan: r.plan, Layers: layers,
+		Runs: r.innerRuns, Update: u, Batch: batch, Budget: r.budget, Fragments: r.fragments}
 	switch {
 	case real && r.device && FitsDevice(o):
 		v, err := OnDevice(o, cpu.New(1), d.global, d.push)
@@ -177,8 +180,8 @@ func (d *driver) step() {
 	d.steps++
 }
 
-// exchange goes on until the worker has made its push of an exchange. answer is there after so many steps, and no later than the worker waits for it.
-// It returns what the push reports.
+// exchange goes on until the worker has made its push of an exchange. answer is there after so many steps, and no
+// later than the worker waits for it. It returns what the push reports.
 func (d *driver) exchange(t fatal, exchange int64, answer []float32, after int64, p wire.Progress) Sums {
 	t.Helper()
 	d.granted = false
@@ -265,7 +268,8 @@ func (s *server) commit(exchange int64, pushes [][]float32, samples int64) {
 // drawRun draws a run of a policy.
 func drawRun(t *rapid.T, policy string) *run {
 	entry, _ := local.All.Lookup(policy)
-	r := &run{spec: local.Defaults(), workers: rapid.IntRange(1, 3).Draw(t, "workers"), momentum: rapid.SampledFrom([]float32{0, 0.75}).Draw(t, "momentum"), decay: 0.0625,
+	r := &run{spec: local.Defaults(), workers: rapid.IntRange(1, 3).Draw(t, "workers"),
+		momentum: rapid.SampledFrom([]float32{0, 0.75}).Draw(t, "momentum"), decay: 0.0625,
 		plan: smallPlan(t, rapid.SampledFrom([]string{"even", "layer", "slices"}).Draw(t, "slice")), outer: optim.Outer{Name: "sgd", LR: 1}}
 	r.grads = r.sums
 	r.device = rapid.Bool().Draw(t, "device")

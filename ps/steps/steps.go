@@ -34,8 +34,8 @@ type Options struct {
 	Budget    int64                            // samples over all workers; 0: no limit
 	Fragments *shard.Fragments                 // nil: all shards are exchanged in every round
 	Vectors   Vectors                          // nil: only steps are counted
-	// States is where the state of the optimizer begins that belongs to an element of a trained parameter, by vector of the rule, in elements of
-	// the arena: it is averaged, as parameters are. nil: each worker keeps its own.
+	// States is where the state of the optimizer begins that belongs to an element of a trained parameter, by vector of
+	// the rule, in elements of the arena: it is averaged, as parameters are. nil: each worker keeps its own.
 	States func(at int) []int
 	// IsState says whether a parameter of the plan is such a state.
 	IsState func(param int) bool
@@ -103,7 +103,8 @@ func New(o Options) (*Worker, error) {
 	if o.Vectors == nil {
 		return w, nil
 	}
-	w.runs, w.stats, w.state, w.taken = make([][]optim.Run, len(o.Layers)), make([][]span, len(o.Layers)), make([][]span, len(o.Layers)), make([]bool, len(o.Layers))
+	w.runs, w.stats, w.state, w.taken = make([][]optim.Run, len(o.Layers)), make([][]span, len(o.Layers)),
+		make([][]span, len(o.Layers)), make([]bool, len(o.Layers))
 	for layer, pieces := range o.Layers {
 		for _, id := range pieces {
 			p := &o.Plan.Pieces[id]
@@ -145,8 +146,8 @@ func (w *Worker) fragments() int64 {
 	return w.o.Fragments.N()
 }
 
-// VectorCount is how many vectors of the arena's length a Worker has beside global and outgoing: own, grads and base are in it, and saved those
-// that a checkpoint holds.
+// VectorCount is how many vectors of the arena's length a Worker has beside global and outgoing: own, grads and base
+// are in it, and saved those that a checkpoint holds.
 func VectorCount(s *local.Spec, u optim.Update) (all, saved int) {
 	e, _ := local.All.Lookup(s.Policy)
 	all, saved = 2+u.Rule.State(), u.Rule.State()
@@ -185,10 +186,12 @@ func (w *Worker) Save() (c Count, steps int64, vectors [][]float32) {
 // Resume restores what Save returned, apart from the vectors: the caller writes those of Save in place, and then calls Restored.
 func (w *Worker) Resume(c *Count, steps int64) error {
 	if c.Since != nil && int64(len(c.Since)) != w.fragments() {
-		return fmt.Errorf("steps: the checkpoint is of a run that exchanges its parameters in %d fragments, and this one does in %d", len(c.Since), w.fragments())
+		return fmt.Errorf("steps: the checkpoint is of a run that exchanges its parameters in %d fragments, and this one "+
+			"does in %d", len(c.Since), w.fragments())
 	}
 	if c.Step < 0 || c.Done < 0 || c.Round < 0 || c.Ahead < 0 || c.Ahead > c.Round || c.Pushed < 0 || c.Pushed > c.Step {
-		return fmt.Errorf("steps: a worker at step %d with %d of %d steps of its round, %d of them ahead, and %d pushed", c.Step, c.Done, c.Round, c.Ahead, c.Pushed)
+		return fmt.Errorf("steps: a worker at step %d with %d of %d steps of its round, %d of them ahead, and %d pushed",
+			c.Step, c.Done, c.Round, c.Ahead, c.Pushed)
 	}
 	if err := w.policy.Recall(c.Policy); err != nil {
 		return err
@@ -213,7 +216,8 @@ func (w *Worker) Restored() { w.vec.Restored() }
 // Forget drops the steps that were not pushed: the worker takes the servers' parameters over again. A run that resumes with another
 // number of workers begins so, because else the steps of one worker could be pushed by two.
 func (c *Count) Forget() {
-	c.Done, c.Round, c.Ahead, c.Open, c.Merged, c.Began, c.Last, c.Since, c.Samples, c.Pushed = 0, 0, 0, false, false, false, -1, nil, 0, c.Step
+	c.Done, c.Round, c.Ahead, c.Open, c.Merged, c.Began, c.Last, c.Since, c.Samples, c.Pushed = 0, 0, 0, false, false,
+		false, -1, nil, 0, c.Step
 }
 
 // StartAt makes a worker that has taken no step begin at a step: the run resumes from one whose workers took none of their own.

@@ -9,7 +9,8 @@ import (
 	"fluentps/comm/wire"
 )
 
-// twinRun is a whole run once more, in plain loops over the elements of the arena: no pieces, no layers, no blocks, and each policy by itself.
+// twinRun is a whole run once more, in plain loops over the elements of the arena: no pieces, no layers, no blocks,
+// and each policy by itself.
 type twinRun struct {
 	r       *run
 	x, m    []float32 // the servers' parameters and momentum
@@ -25,7 +26,8 @@ type twinWorker struct {
 func newTwinRun(r *run, x []float32) *twinRun {
 	w := &twinRun{r: r, x: append([]float32(nil), x...), m: make([]float32, len(x))}
 	for range r.workers {
-		one := twinWorker{own: append([]float32(nil), x...), base: append([]float32(nil), x...), m: make([]float32, len(x)), push: make([]float32, len(x)), since: make([]int64, len(r.plan.Shards))}
+		one := twinWorker{own: append([]float32(nil), x...), base: append([]float32(nil), x...), m: make([]float32, len(x)),
+			push: make([]float32, len(x)), since: make([]int64, len(r.plan.Shards))}
 		w.workers = append(w.workers, one)
 	}
 	return w
@@ -195,8 +197,9 @@ func (w *twinRun) commit(exchange int64) {
 	}
 }
 
-// A whole run of each kind of policy is, to the bit, what its dumb twin makes of it: the servers' parameters, those of every worker, and what
-// it pushes. Workers have batches of their own, answers come after any number of steps, and some of the numbers are statistics.
+// A whole run of each kind of policy is, to the bit, what its dumb twin makes of it: the servers' parameters, those
+// of every worker, and what it pushes. Workers have batches of their own, answers come after any number of steps, and
+// some of the numbers are statistics.
 func TestWholeRunsAreTheirDumbTwins(t *testing.T) {
 	for _, policy := range []string{"averaging", "hpsgd", "easgd", "streaming_diloco"} {
 		t.Run(policy, func(t *testing.T) {
@@ -234,7 +237,8 @@ func same(t *rapid.T, r *run, exchange int64, worker int, what string, got, want
 	t.Helper()
 	for j := range want {
 		if sent := what != "push" || r.isDue(r.shardOf(j), exchange); sent && got[j] != want[j] {
-			t.Fatalf("%+v, %d workers of %v samples, exchange %d, worker %d: element %d of its %s is %v, the twin's %v", r.spec, r.workers, r.samples, exchange, worker, j, what, got[j], want[j])
+			t.Fatalf("%+v, %d workers of %v samples, exchange %d, worker %d: element %d of its %s is %v, the twin's %v",
+				r.spec, r.workers, r.samples, exchange, worker, j, what, got[j], want[j])
 		}
 	}
 }

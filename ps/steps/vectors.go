@@ -73,7 +73,8 @@ func OnHost(o *Options, own, grads, global, push []float32) *Host {
 	if o.States != nil { // the state is in Own
 		n = 0
 	}
-	h := &Host{Inner: optim.NewInner(n, o.Update), states: o.States, v: [vectorsN][]float32{Own: own, Grads: grads, Global: global, Outgoing: push}}
+	h := &Host{Inner: optim.NewInner(n, o.Update), states: o.States,
+		v: [vectorsN][]float32{Own: own, Grads: grads, Global: global, Outgoing: push}}
 	if e, _ := local.All.Lookup(o.Spec.Policy); e.KeepsBase() {
 		h.v[Base] = make([]float32, o.Plan.Arena)
 	}

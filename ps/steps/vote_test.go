@@ -107,13 +107,15 @@ func (w *twinRun) votes(voters []voter) {
 	}
 }
 
-// Under selsync all workers end a round together, when the gradients of one of them have changed, and a whole run is what its dumb twin makes of it.
+// Under selsync all workers end a round together, when the gradients of one of them have changed, and a whole run is
+// what its dumb twin makes of it.
 func TestRunsWithVotesAreTheirDumbTwins(t *testing.T) {
 	early := 0
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRun(t, "averaging")
 		r.spec.Steps = rapid.Int64Range(1, 9).Draw(t, "most")
-		r.spec.Period = local.Period{Name: "selsync", Threshold: rapid.Float64Range(0.01, 0.5).Draw(t, "threshold"), Smoothing: rapid.Float64Range(0.1, 1).Draw(t, "smoothing"), Warm: rapid.Int64Range(0, 4).Draw(t, "warm")}
+		r.spec.Period = local.Period{Name: "selsync", Threshold: rapid.Float64Range(0.01, 0.5).Draw(t, "threshold"),
+			Smoothing: rapid.Float64Range(0.1, 1).Draw(t, "smoothing"), Warm: rapid.Int64Range(0, 4).Draw(t, "warm")}
 		s := newServer(t, r)
 		twin := newTwinRun(r, s.x)
 		var workers []*driver

@@ -55,7 +55,8 @@ func TestPartsOfAnIterationAddUp(t *testing.T) {
 		var specs []Spec
 		e := Env{Seed: rapid.Uint64().Draw(t, "seed"), Worker: rapid.IntRange(0, 5).Draw(t, "worker"), PerEpoch: 1}
 		for place := range rapid.IntRange(1, 3).Draw(t, "specs") {
-			s := Spec{Kind: rapid.SampledFrom([]string{"constant", "exponential", "normal", "lognormal"}).Draw(t, "kind"), Spread: rapid.Float64Range(0.01, 2).Draw(t, "spread")}
+			s := Spec{Kind: rapid.SampledFrom([]string{"constant", "exponential", "normal", "lognormal"}).Draw(t, "kind"),
+				Spread: rapid.Float64Range(0.01, 2).Draw(t, "spread")}
 			if rapid.Bool().Draw(t, "sleeps") {
 				s.Sleep = time.Duration(rapid.Int64Range(1e6, 1e9).Draw(t, "sleep"))
 			} else {
@@ -102,7 +103,8 @@ func TestPartsOfAnIterationAddUp(t *testing.T) {
 	}
 }
 
-// Parts draw apart from each other and from other iterations, with the distribution of their kind; one draw is that of an iteration without parts.
+// Parts draw apart from each other and from other iterations, with the distribution of their kind; one draw is that
+// of an iteration without parts.
 func TestDrawsOfPartsAreApart(t *testing.T) {
 	var whole, parts Worker
 	s := Spec{Kind: "lognormal", Sleep: time.Hour, Spread: 0.5}
@@ -142,7 +144,8 @@ func TestDrawsMustFitTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Draws = 991
-	if err := w.Add(s, env(1, 1, 0)); err == nil || !strings.Contains(err.Error(), "988027 parts in all, must be at most 10000; let one number divide the other") {
+	if err := w.Add(s, env(1, 1, 0)); err == nil ||
+		!strings.Contains(err.Error(), "988027 parts in all, must be at most 10000; let one number divide the other") {
 		t.Error(err)
 	}
 }

@@ -33,7 +33,8 @@ func spec(kind string) Spec {
 
 // env is worker w of a run whose epochs have 10 iterations, and a trace of 4 iterations.
 func env(seed uint64, place, w int) Env {
-	return Env{Seed: seed, Place: place, Worker: w, PerEpoch: 10, Trace: Trace{{Own: 9 * ms}, {Own: 5 * ms, Push: ms}, {Own: 6 * ms}, {Own: 7 * ms}}}
+	return Env{Seed: seed, Place: place, Worker: w, PerEpoch: 10,
+		Trace: Trace{{Own: 9 * ms}, {Own: 5 * ms, Push: ms}, {Own: 6 * ms}, {Own: 7 * ms}}}
 }
 
 func injector(t interface{ Fatal(args ...any) }, s Spec, e Env) Injector {
@@ -82,7 +83,8 @@ func anySpec(t *rapid.T) Spec {
 		}
 	}
 	s.Spread = rapid.Float64Range(0.001, 10).Draw(t, "spread")
-	s.Enter, s.Leave, s.Chance = rapid.Float64Range(0.001, 1).Draw(t, "enter"), rapid.Float64Range(0.001, 1).Draw(t, "leave"), rapid.Float64Range(0.001, 1).Draw(t, "chance")
+	s.Enter, s.Leave, s.Chance = rapid.Float64Range(0.001, 1).Draw(t, "enter"),
+		rapid.Float64Range(0.001, 1).Draw(t, "leave"), rapid.Float64Range(0.001, 1).Draw(t, "chance")
 	s.SleepMax = s.SleepMin + time.Duration(rapid.Int64Range(0, 1e10).Draw(t, "more"))
 	s.EpochsMax = s.EpochsMin + rapid.Int64Range(0, 30).Draw(t, "epochs")
 	s.Every = rapid.IntRange(1, 4).Draw(t, "every")
@@ -300,7 +302,8 @@ func TestPhasesAgainstTheirClosedForms(t *testing.T) {
 
 // Factors multiply each other, whatever their order, and sleeps are added. A replayed iteration is as long as recorded before factors.
 func TestSlownessOfAWorkerAddsUp(t *testing.T) {
-	specs := []Spec{{Kind: "constant", Factor: 3}, {Kind: "constant", Sleep: 4 * ms}, {Kind: "constant", Factor: 2}, {Kind: "trace", Until: 2}, {Kind: "fluentps", Sleep: 20 * ms, Spread: 0.001, Every: 1}}
+	specs := []Spec{{Kind: "constant", Factor: 3}, {Kind: "constant", Sleep: 4 * ms}, {Kind: "constant", Factor: 2},
+		{Kind: "trace", Until: 2}, {Kind: "fluentps", Sleep: 20 * ms, Spread: 0.001, Every: 1}}
 	for _, order := range [][]int{{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}, {1, 3, 0, 4, 2}} {
 		var w Worker
 		if !w.None() {

@@ -28,7 +28,8 @@ func (w *Worker) Add(s Spec, e Env) error {
 	w.within = append(w.within, i)
 	if d, parts := i.(*bounded).draws, max(1, w.parts); d > 1 {
 		if w.parts = parts / gcd(parts, d) * d; w.parts > partsMax {
-			return fmt.Errorf("straggler: worker %d has slowness with %d draws of an iteration beside others with %d parts of it: %d parts in all, must be at most %d; let one number divide the other", e.Worker, d, parts, w.parts, partsMax)
+			return fmt.Errorf("straggler: worker %d has slowness with %d draws of an iteration beside others with %d parts "+
+				"of it: %d parts in all, must be at most %d; let one number divide the other", e.Worker, d, parts, w.parts, partsMax)
 		}
 	}
 	return nil

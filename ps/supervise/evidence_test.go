@@ -25,7 +25,8 @@ func table(t *testing.T) (rows []row) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(text), "| summary of this start | its checkpoint | launcher's code | `--restarts` | job script | bare launcher |\n")
+	_, rest, found := strings.Cut(string(text),
+		"| summary of this start | its checkpoint | launcher's code | `--restarts` | job script | bare launcher |\n")
 	if !found {
 		t.Fatal("FAULTS.md has no table of combinations")
 	}
@@ -66,7 +67,8 @@ func (r row) leave(t *testing.T, token string) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := d.Finish(&checkpoint.Manifest{Start: token, Iteration: 7, Servers: 1, Workers: 1, Starts: []int64{7}, Files: []checkpoint.Entry{file}})
+	made, err := d.Finish(&checkpoint.Manifest{Start: token, Iteration: 7, Servers: 1, Workers: 1, Starts: []int64{7},
+		Files: []checkpoint.Entry{file}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,8 @@ func (r row) leave(t *testing.T, token string) (dir string) {
 	if r.summary == "another start's" {
 		token = "other.1"
 	}
-	text := "{\n  \"start\": \"" + token + "\",\n  \"finished\": \"" + finishedBy[r.summary] + "\",\n  \"checkpoint\": \"checkpoints/" + filepath.Base(made) + "\",\n  \"mode\": \"mpi\"\n}\n"
+	text := "{\n  \"start\": \"" + token + "\",\n  \"finished\": \"" + finishedBy[r.summary] +
+		"\",\n  \"checkpoint\": \"checkpoints/" + filepath.Base(made) + "\",\n  \"mode\": \"mpi\"\n}\n"
 	if finishedBy[r.summary] == "" || os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o666) != nil {
 		t.Fatalf("%q is no word of the table", r.summary)
 	}

@@ -115,7 +115,8 @@ func Run(ctx context.Context, o Options) (End, error) {
 				died, s.Restarts, s.resumeFrom())}, nil
 		case deaths == deathsMax:
 			return End{cmp.Or(s.lossCode, codeFailed), fmt.Sprintf(
-				"run: %s, the %dnd time in a row without a new checkpoint: giving up; see the messages above and %s, or write checkpoints more often (checkpoint.every)",
+				"run: %s, the %dnd time in a row without a new checkpoint: giving up; see the messages above and %s, or write "+
+					"checkpoints more often (checkpoint.every)",
 				died, deathsMax, filepath.Join(s.Dir, "logs"))}, nil
 		}
 		s.Say(fmt.Sprintf("%s; restart %d of %d: %s", died, n+1, s.Restarts, s.describeResume(time.Now())))

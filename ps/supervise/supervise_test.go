@@ -83,7 +83,8 @@ func TestNoLossIsReportedAfterTheClockWasSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	if _, err := d.Finish(&checkpoint.Manifest{Written: now, Iteration: 7, Servers: 1, Workers: 1, Starts: []int64{7}, Files: []checkpoint.Entry{file}}); err != nil {
+	if _, err := d.Finish(&checkpoint.Manifest{Written: now, Iteration: 7, Servers: 1, Workers: 1, Starts: []int64{7},
+		Files: []checkpoint.Entry{file}}); err != nil {
 		t.Fatal(err)
 	}
 	s := supervisor{Options: Options{Dir: dir}}
@@ -104,7 +105,8 @@ func TestNoStartFollowsTheExchangeOfTheFolder(t *testing.T) {
 	}
 	var said []string
 	end, err := Run(t.Context(), Options{
-		Program: "none", File: "x.yaml", Flags: func(bool) []string { return nil }, Restarts: 3, Dir: dir, Series: "s", Say: func(text string) { said = append(said, text) },
+		Program: "none", File: "x.yaml", Flags: func(bool) []string { return nil }, Restarts: 3, Dir: dir, Series: "s",
+		Say:      func(text string) { said = append(said, text) },
 		Launcher: []string{"sh", "-c", `echo "$@" >>"$0"; mv "$1" "$1-away"; mkdir "$1"; exit 137`, starts, dir},
 		Began:    time.Now(), Signals: make(chan os.Signal),
 	})

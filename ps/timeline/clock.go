@@ -17,8 +17,8 @@ type Clock struct {
 	Why      string        // the clock is not aligned
 }
 
-// Measure is the clock of a rank after a second measurement, at now, which found that much drift. Each measurement has an error of its own; a
-// drift within both is none.
+// Measure is the clock of a rank after a second measurement, at now, which found that much drift. Each measurement
+// has an error of its own; a drift within both is none.
 func (c Clock) Measure(drift, bound, now time.Duration) Clock {
 	if drift.Abs() > c.Error+bound {
 		c.Drift = drift
@@ -34,7 +34,8 @@ const errorShare = 10
 func (c *Clock) Align(iteration time.Duration) {
 	c.Aligned = c.Error == 0 || iteration == 0 || c.Error <= iteration/errorShare
 	if !c.Aligned {
-		c.Why = fmt.Sprintf("its error of up to %v is more than a tenth of an iteration, which takes %v", c.Error.Round(time.Microsecond/10), iteration.Round(time.Microsecond/10))
+		c.Why = fmt.Sprintf("its error of up to %v is more than a tenth of an iteration, which takes %v",
+			c.Error.Round(time.Microsecond/10), iteration.Round(time.Microsecond/10))
 	}
 }
 

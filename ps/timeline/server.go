@@ -115,7 +115,8 @@ func (s *Server) ReplyAt(e *core.Effect, from, till time.Duration) {
 	}
 	q := s.way(e.Shard, e.To)
 	if s.rank.Samples(max(0, q.iter)) {
-		s.add(span{kind: Reply, what: e.Shard, worker: e.To, iter: e.Msg.Iter, from: from, till: till, arrow: q.iter >= 0 && !q.replied, push: q.iter})
+		s.add(span{kind: Reply, what: e.Shard, worker: e.To, iter: e.Msg.Iter, from: from, till: till, arrow: q.iter >= 0 &&
+			!q.replied, push: q.iter})
 	}
 	q.replied, q.next = true, max(q.next, e.Msg.Iter)
 }

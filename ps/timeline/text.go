@@ -32,7 +32,8 @@ type writer struct {
 }
 
 func newWriter(r *Rank, about About) *writer {
-	return &writer{r: r, about: about, arrows: about.Clock.Aligned, named: map[int16]bool{}, layers: escaped(r.Layers), shards: escaped(r.Shards)}
+	return &writer{r: r, about: about, arrows: about.Clock.Aligned, named: map[int16]bool{}, layers: escaped(r.Layers),
+		shards: escaped(r.Shards)}
 }
 
 // escaped returns texts as they stand between the quotes of a JSON text.
@@ -59,8 +60,10 @@ var looks = [kinds]struct {
 	name, category string
 	of             byte // layer, shard or bucket: 'l', 's', 'b'; 0: nothing
 }{
-	Forward: {"forward", "compute", 0}, Backward: {"backward", "compute", 0}, LayerForward: {"forward", "compute", 'l'}, LayerBackward: {"backward", "compute", 'l'},
-	HandOver: {"hand over", "compute", 'l'}, Blocked: {"blocked", "wait", 0}, Read: {"pull", "wait", 0}, Step: {"step", "compute", 0}, Task: {"compute", "compute", 0},
+	Forward: {"forward", "compute", 0}, Backward: {"backward", "compute", 0}, LayerForward: {"forward", "compute", 'l'},
+	LayerBackward: {"backward", "compute", 'l'},
+	HandOver:      {"hand over", "compute", 'l'}, Blocked: {"blocked", "wait", 0}, Read: {"pull", "wait", 0},
+	Step: {"step", "compute", 0}, Task: {"compute", "compute", 0},
 	Push: {"push", "push", 's'}, Pull: {"pull", "pull", 's'}, Sum: {"sum bucket", "push", 'b'},
 	Fold: {"fold", "serve", 's'}, Commit: {"commit", "serve", 's'}, Reply: {"reply", "serve", 's'},
 }

@@ -27,7 +27,8 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // script is two ranks with one shard of two pieces, and one iteration of it. The clock ticks by 10 us with every look.
 func script(limits Limits, layer, shardName string) (ranks []*Rank, w *Worker, s *Server, iteration func(iter int64)) {
-	plan := &shard.Plan{Params: []shard.Param{{Name: layer + ".weight", N: 4}}, Shards: []shard.Shard{{Name: shardName, Pieces: make([]shard.Piece, 2)}}, Pieces: make([]shard.Piece, 2)}
+	plan := &shard.Plan{Params: []shard.Param{{Name: layer + ".weight", N: 4}},
+		Shards: []shard.Shard{{Name: shardName, Pieces: make([]shard.Piece, 2)}}, Pieces: make([]shard.Piece, 2)}
 	at := time.Duration(0)
 	var mu sync.Mutex
 	now := func() time.Duration {
@@ -49,7 +50,8 @@ func script(limits Limits, layer, shardName string) (ranks []*Rank, w *Worker, s
 		w.Forwarded()
 		w.Turns()
 		w.LayerDone(0)
-		w.Stepped(&core.Input{Kind: core.PieceReady}, append(out, core.Effect{Kind: core.Send, Msg: push}, core.Effect{Kind: core.SendPiece}), now())
+		w.Stepped(&core.Input{Kind: core.PieceReady},
+			append(out, core.Effect{Kind: core.Send, Msg: push}, core.Effect{Kind: core.SendPiece}), now())
 		w.Stepped(&core.Input{Kind: core.PieceReady, Piece: 1}, append(out, core.Effect{Kind: core.SendPiece, Piece: 1},
 			core.Effect{Kind: core.Send, Msg: wire.Header{Kind: wire.Pull, Iter: iter + 1}}), now())
 		w.HandedOver(0)
@@ -180,7 +182,8 @@ func TestLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ranks, busiest := rapid.IntRange(1, 20_000).Draw(t, "ranks"), rapid.IntRange(0, 1_000_000).Draw(t, "events")
 		l := LimitsOf(ranks, busiest)
-		if l.Events < eventsOfRankMin || l.Events > EventsOfRankMax || l.Events > eventsOfRankMin && l.Events*ranks > EventsMax || l.First < 1 || l.First > FirstMax {
+		if l.Events < eventsOfRankMin || l.Events > EventsOfRankMax || l.Events > eventsOfRankMin &&
+			l.Events*ranks > EventsMax || l.First < 1 || l.First > FirstMax {
 			t.Fatalf("%+v", l)
 		}
 		if l.First > 1 && l.First*int64(busiest)*sixDecades/10 > int64(l.Events) {
@@ -363,7 +366,8 @@ func TestNoArrowsWithoutAlignment(t *testing.T) {
 		of[rank].Clock.Align(time.Millisecond)
 		of[0].Apart = []bool{rank == 1}
 		text, trace := whole(t, "a", ranks, of)
-		if f := trace.Figures(); f.Spans != 12 || f.Whole != 0 || f.Loose != 0 || !strings.Contains(text, "is more than a tenth of an iteration") || trace.Clocks[rank].Aligned {
+		if f := trace.Figures(); f.Spans != 12 || f.Whole != 0 || f.Loose != 0 ||
+			!strings.Contains(text, "is more than a tenth of an iteration") || trace.Clocks[rank].Aligned {
 			t.Errorf("without the clock of rank %d: %+v, clocks %+v", rank, f, trace.Clocks)
 		}
 	}

@@ -231,7 +231,8 @@ func (w *Worker) Turns() {
 func (w *Worker) LayerDone(layer int) {
 	if w != nil && w.on {
 		now := w.rank.Now()
-		w.rank.add(span{kind: LayerBackward, stream: streamCompute, what: int32(layer), worker: w.Computing.me, iter: w.iter, from: w.since, till: now})
+		w.rank.add(span{kind: LayerBackward, stream: streamCompute, what: int32(layer), worker: w.Computing.me,
+			iter: w.iter, from: w.since, till: now})
 		w.since = now
 	}
 }
@@ -240,7 +241,8 @@ func (w *Worker) LayerDone(layer int) {
 func (w *Worker) HandedOver(layer int) {
 	if w != nil && w.on {
 		now := w.rank.Now()
-		w.rank.add(span{kind: HandOver, stream: streamCompute, what: int32(layer), worker: w.Computing.me, iter: w.iter, from: w.since, till: now})
+		w.rank.add(span{kind: HandOver, stream: streamCompute, what: int32(layer), worker: w.Computing.me, iter: w.iter,
+			from: w.since, till: now})
 		w.since = now
 	}
 }

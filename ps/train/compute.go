@@ -127,7 +127,8 @@ func (w *Side) compute(task core.Task) {
 	injected := it.timing.late + it.timing.slept + it.timing.paused
 	it.settleSlowness(computing - injected)
 	w.counters.computeUsual = smooth(w.counters.computeUsual, computing-injected)
-	it.rec = metrics.Iteration{Iter: task.Iter, Start: it.timing.end - it.timing.pushing - computing - w.station.Began + w.station.Before, Compute: computing, Injected: injected, Push: it.timing.pushing, Samples: int(it.header.Samples)}
+	it.rec = metrics.Iteration{Iter: task.Iter, Start: it.timing.end - it.timing.pushing - computing - w.station.Began +
+		w.station.Before, Compute: computing, Injected: injected, Push: it.timing.pushing, Samples: int(it.header.Samples)}
 	if task.Keep == core.Again {
 		it.rec.Samples = 0 // they count in the task that computed them
 	}

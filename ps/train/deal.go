@@ -11,8 +11,9 @@ import (
 	"fluentps/ps/work"
 )
 
-// Batches that rank 0 deals anew (ps/work). A worker reports to rank 0 when it has computed the last iteration of its plan, for all ranks of its
-// team, and starts the next iteration when its batch is known. It pushes and pulls meanwhile.
+// Batches that rank 0 deals anew (ps/work). A worker reports to rank 0 when it has computed the last iteration of its
+// plan, for all ranks of its team, and starts the next iteration when its batch is known. It pushes and pulls
+// meanwhile.
 //
 //	member                      worker                                          rank 0
 //	computes; COMPUTED ───────► computes Until-1; MEASURED, one a rank ───────► waits for the reports of all
@@ -105,7 +106,8 @@ func (d *dealing) computed(iter, samples int64, took time.Duration) {
 	switch {
 	case d == nil:
 	case d.w.member != nil:
-		d.w.station.Net.Send(d.w.member.leader, &wire.Header{Kind: wire.Computed, Worker: int32(d.w.index), Iter: iter, Samples: samples, Blocked: int64(took)})
+		d.w.station.Net.Send(d.w.member.leader,
+			&wire.Header{Kind: wire.Computed, Worker: int32(d.w.index), Iter: iter, Samples: samples, Blocked: int64(took)})
 	default:
 		d.count(0, samples, took)
 		if d.w.leader == nil {
@@ -152,7 +154,8 @@ func (d *dealing) report() {
 	d.told = d.current.Until
 	for place := range d.tallies {
 		m := d.tallies[place].Measured()
-		d.send(place, wire.Header{Iter: d.current.Until, Clock: m.Iterations, Samples: m.Samples, Blocked: int64(m.Took), Version: int64(m.Median)})
+		d.send(place, wire.Header{Iter: d.current.Until, Clock: m.Iterations, Samples: m.Samples, Blocked: int64(m.Took),
+			Version: int64(m.Median)})
 	}
 }
 
@@ -186,7 +189,8 @@ func (d *dealing) receive(from int, m *wire.Record) {
 	if d.coming = append(d.coming, int(h.Part)); len(d.coming) < n {
 		return
 	}
-	d.current = work.Assignment{Number: h.Version, From: h.Iter, Until: h.Clock, Batches: slices.Clone(d.coming), Epoch: h.Flags&wire.Over != 0}
+	d.current = work.Assignment{Number: h.Version, From: h.Iter, Until: h.Clock, Batches: slices.Clone(d.coming),
+		Epoch: h.Flags&wire.Over != 0}
 	d.coming = d.coming[:0]
 	d.beginTallies()
 	d.w.idle.lastHeader = d.w.station.Net.Clock()
@@ -207,7 +211,8 @@ func (d *dealing) save(s *State) {
 	}
 }
 
-// resume restores the assignment, and what the team has measured of its plan. Without that, as in a run of other ranks, the plan counts from now on.
+// resume restores the assignment, and what the team has measured of its plan. Without that, as in a run of other
+// ranks, the plan counts from now on.
 func (d *dealing) resume(from *work.Assignment, tallies []work.Tally) {
 	if d == nil {
 		return
@@ -256,5 +261,6 @@ func (d *dealing) explain() string {
 	if d == nil || d.w.node == nil || !d.w.node.AwaitsBatch() {
 		return ""
 	}
-	return fmt.Sprintf("; its batch from iteration %d on, which rank 0 deals when all workers have computed iteration %d", d.current.Until, d.current.Until-1)
+	return fmt.Sprintf("; its batch from iteration %d on, which rank 0 deals when all workers have computed iteration %d", d.current.Until,
+		d.current.Until-1)
 }

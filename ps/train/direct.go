@@ -46,7 +46,8 @@ func (w *Side) place(params, grads *comm.Buf) error {
 			received = append(received, kernels.Range{Lo: p.Lo, Hi: p.Hi})
 		}
 	}
-	r.Log.Info("MPI sends from the GPU's memory and receives there", "pushed", fmt.Sprintf("%d of %s", len(sent), metrics.Count(len(r.Plan.Pieces), "piece")),
+	r.Log.Info("MPI sends from the GPU's memory and receives there", "pushed",
+		fmt.Sprintf("%d of %s", len(sent), metrics.Count(len(r.Plan.Pieces), "piece")),
 		"pulled", fmt.Sprintf("%d of %s", len(received), metrics.Count(len(r.Plan.Pieces), "piece")))
 	if len(sent)+len(received) == 0 {
 		return nil

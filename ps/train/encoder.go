@@ -125,7 +125,8 @@ func (w *Side) decode(p *shard.Piece, values []byte) bool {
 		return true
 	}
 	if err := codec.Decode(to.buf.F32()[off/shard.ElemBytes:(off+n)/shard.ElemBytes], values); err != nil {
-		w.station.Net.Fail(fmt.Errorf("train: reply of shard %s from %s: %w", w.station.Plan.Shards[p.Shard].Name, w.station.Net.Place(w.station.ServerRank(p.Shard)), err))
+		w.station.Net.Fail(fmt.Errorf("train: reply of shard %s from %s: %w", w.station.Plan.Shards[p.Shard].Name,
+			w.station.Net.Place(w.station.ServerRank(p.Shard)), err))
 		return false
 	}
 	return true

@@ -118,7 +118,9 @@ type Report struct {
 
 // Report returns the worker's report at the end of training.
 func (w *Side) Report() *Report {
-	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples, Threads: w.counters.threads, Records: w.counters.records.Len(), LeftOut: w.counters.records.LeftOut, Pace: &w.counters.pace, Findings: w.counters.found.List()}
+	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples,
+		Threads: w.counters.threads, Records: w.counters.records.Len(), LeftOut: w.counters.records.LeftOut,
+		Pace: &w.counters.pace, Findings: w.counters.found.List()}
 	if w.deltas.own != nil {
 		rep.Steps = w.deltas.own.own.Steps()
 	}

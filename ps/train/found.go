@@ -46,7 +46,8 @@ func (w *Side) lookAtLoss(loss float64, iter int64, b *workload.Batch) {
 	}
 	x := b.Numbers()
 	params, last := w.read()
-	f := origin.Finding{Place: origin.Loss, Iter: iter, Value: origin.Text(loss), Batch: b.Largest(), Params: origin.Number(optim.TopFinite(params))}
+	f := origin.Finding{Place: origin.Loss, Iter: iter, Value: origin.Text(loss), Batch: b.Largest(),
+		Params: origin.Number(optim.TopFinite(params))}
 	if at := optim.NotFinite(x); at >= 0 {
 		f.Place, f.Param, f.Elem, f.Value = origin.Data, b.Place(at), at, origin.Text(float64(x[at]))
 	} else if at := optim.NotFinite(params); at >= 0 {

@@ -18,7 +18,8 @@ func (w *Side) Handle() {
 		}
 		return
 	}
-	for _, k := range []wire.Kind{wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Release, wire.Verdict, wire.AskWaits} {
+	for _, k := range []wire.Kind{wire.Reply, wire.Ack, wire.Grant, wire.Revoke, wire.Publish, wire.Ended, wire.Release,
+		wire.Verdict, wire.AskWaits} {
 		net.HandleHeader(k, func(h *wire.Header) { w.step(core.Input{Kind: core.Arrived, Msg: *h}) })
 	}
 	if w.ranges != nil {

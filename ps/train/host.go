@@ -149,7 +149,8 @@ func (it *iteration) finishRound(iter int64, sum *timing, samples int64) {
 	st := it.w.station
 	it.isOwn = true
 	it.timing.conclude(st.Transport.Now())
-	it.rec = metrics.Iteration{Iter: iter, Start: it.timing.end - sum.pushing - sum.forward - st.Began + st.Before, Compute: sum.forward, Injected: sum.late + sum.slept + sum.paused, Push: sum.pushing, Samples: int(samples)}
+	it.rec = metrics.Iteration{Iter: iter, Start: it.timing.end - sum.pushing - sum.forward - st.Began + st.Before,
+		Compute: sum.forward, Injected: sum.late + sum.slept + sum.paused, Push: sum.pushing, Samples: int(samples)}
 }
 
 // teamStep takes a step of the worker's team, whose leader this rank is. pushed and ok are as those of step.

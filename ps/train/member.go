@@ -48,7 +48,9 @@ func (m *member) TaskDone() {
 // receive handles a message of the leader.
 func (m *member) receive(from int, h *wire.Header) {
 	if from != m.leader || h.Part < 0 || int(h.Part) > len(m.w.pieces) {
-		m.w.station.Net.Fail(fmt.Errorf("train: control message of rank %d: %v of iteration %d with %d layers, to member %s", from, h.Kind, h.Iter, h.Part, m.w.station.Roles.Name(m.w.station.Me)))
+		m.w.station.Net.Fail(fmt.Errorf(
+			"train: control message of rank %d: %v of iteration %d with %d layers, to member %s", from, h.Kind, h.Iter, h.Part,
+			m.w.station.Roles.Name(m.w.station.Me)))
 		return
 	}
 	m.w.idle.lastHeader = m.w.station.Net.Clock()
@@ -78,5 +80,6 @@ func (m *member) begin(h *wire.Header) {
 }
 
 func (m *member) explain(waited time.Duration) string {
-	return fmt.Sprintf("member %s has waited %s after iteration %d for its leader, %s", m.w.station.Roles.Name(m.w.station.Me), waited.Round(time.Second), m.iter, m.w.station.Net.Place(m.leader))
+	return fmt.Sprintf("member %s has waited %s after iteration %d for its leader, %s",
+		m.w.station.Roles.Name(m.w.station.Me), waited.Round(time.Second), m.iter, m.w.station.Net.Place(m.leader))
 }

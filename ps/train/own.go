@@ -68,8 +68,9 @@ func (w *Side) makeOwn() (err error) {
 	return nil
 }
 
-// placeVectors finds memory for the vectors, and binds the model to it. On a device with memory of its own they stay there, if the device can do
-// all of the worker's arithmetic: then the changes travel to the host once in a round, and the servers' parameters to the device.
+// placeVectors finds memory for the vectors, and binds the model to it. On a device with memory of its own they stay
+// there, if the device can do all of the worker's arithmetic: then the changes travel to the host once in a round,
+// and the servers' parameters to the device.
 func (o *ownSteps) placeVectors(options *steps.Options) (err error) {
 	w := o.w
 	n := w.station.Plan.Arena
@@ -102,8 +103,8 @@ func (o *ownSteps) placeVectors(options *steps.Options) (err error) {
 	return w.bindModel(own, grads)
 }
 
-// placeTeam finds memory for the vectors of a worker whose ranks take steps of their own: its parameters are those of its team, and what its
-// ranks have changed is summed where others have gradients.
+// placeTeam finds memory for the vectors of a worker whose ranks take steps of their own: its parameters are those of
+// its team, and what its ranks have changed is summed where others have gradients.
 func (o *ownSteps) placeTeam(options *steps.Options, global, push []float32) (err error) {
 	w := o.w
 	n := len(global)
@@ -294,7 +295,8 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	return last, true
 }
 
-// vote tells the lead shard's server what the worker wants after its step, and waits for the verdict. It returns false if the run has failed.
+// vote tells the lead shard's server what the worker wants after its step, and waits for the verdict. It returns
+// false if the run has failed.
 func (o *ownSteps) vote(sum *timing) (ok bool) {
 	w := o.w
 	step, exchange := o.own.Ballot()

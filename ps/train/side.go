@@ -209,8 +209,9 @@ func newFeed(r *station.Station, index int) (feed, error) {
 	if err != nil {
 		return feed{}, err
 	}
-	return feed{sampler: workload.NewSampler(rows, batch, c.Seed, index), augment: workload.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
-		rows: make([]int32, 0, batch), holds: -1}, nil
+	return feed{sampler: workload.NewSampler(rows, batch, c.Seed, index),
+		augment: workload.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
+		rows:    make([]int32, 0, batch), holds: -1}, nil
 }
 
 // makeNode makes the node, which resumes at start after a checkpoint or a pause; nil: it begins.

@@ -32,7 +32,8 @@ func newPushEnd(t testing.TB, elements int, set ...string) *Side {
 func TestWhatArrivesAndTheResidualAreAllGradients(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(rt, "elements")
-		payload := rapid.SampledFrom([]string{"{push: topk, ratio: 0.2}", "{push: threshold, threshold: 2, ratio: 0.3}", "{push: topk, ratio: 1}"}).Draw(rt, "payload")
+		payload := rapid.SampledFrom([]string{"{push: topk, ratio: 0.2}", "{push: threshold, threshold: 2, ratio: 0.3}",
+			"{push: topk, ratio: 1}"}).Draw(rt, "payload")
 		w := newPushEnd(t, n, "payload="+payload)
 		computed, arrived := make([]float32, n), make([]float32, n)
 		for range rapid.IntRange(1, 8).Draw(rt, "iterations") {

@@ -58,7 +58,8 @@ func (w *Side) explainWait(waited time.Duration) string {
 			break
 		}
 		sh := &r.Plan.Shards[id]
-		text += fmt.Sprintf("; shard %d %s (%s) of server %d, %s", id, sh.Name, r.Config.Sync[sh.Rule].Schemes(), sh.Server, r.Net.Place(r.ServerRank(id)))
+		text += fmt.Sprintf("; shard %d %s (%s) of server %d, %s", id, sh.Name, r.Config.Sync[sh.Rule].Schemes(), sh.Server,
+			r.Net.Place(r.ServerRank(id)))
 	}
 	return text
 }

@@ -25,7 +25,8 @@ type State struct {
 	Own *steps.Count `json:"own,omitempty"`
 	// Thresholds are by piece what the codec of pushes remembers. A run whose pieces have another number forgets them.
 	Thresholds []payload.Memory `json:"thresholds,omitempty"`
-	// Tallies are what the ranks of the worker's team measured under their present plan and under the one before, two for each rank; nil: batches never change.
+	// Tallies are what the ranks of the worker's team measured under their present plan and under the one before, two
+	// for each rank; nil: batches never change.
 	Tallies []work.Tally `json:"tallies,omitempty"`
 	// Learned is what the worker's policy of work has learned; nil: nothing.
 	Learned *work.Learned `json:"learned,omitempty"`
@@ -103,7 +104,8 @@ func (w *Side) Resume(saved State, vectors [][]float32, dealt *work.Assignment) 
 		}
 	}
 	if len(into) != len(vectors) {
-		return fmt.Errorf("worker %d saved %d vectors and needs %d now; resume with the local section, the payload and the push of the checkpoint", w.me, len(vectors), len(into))
+		return fmt.Errorf("worker %d saved %d vectors and needs %d now; resume with the local section, the payload and "+
+			"the push of the checkpoint", w.me, len(vectors), len(into))
 	}
 	for i, v := range vectors {
 		if len(v) != len(into[i]) {

@@ -88,7 +88,8 @@ type teamLeader struct {
 }
 
 func newTeamLeader(w *Side, team []int, written *comm.Buf) *teamLeader {
-	l := &teamLeader{w: w, team: core.NewTeam(len(team), len(w.pieces)), own: written, ranks: team, scratch: make([][]float32, len(team)), taskSent: true, readableTold: len(w.pieces)}
+	l := &teamLeader{w: w, team: core.NewTeam(len(team), len(w.pieces)), own: written, ranks: team,
+		scratch: make([][]float32, len(team)), taskSent: true, readableTold: len(w.pieces)}
 	l.written = append(l.written, written.F32())
 	for _, rank := range team[1:] {
 		l.written = append(l.written, w.station.Team.Of(comm.Peer(rank)).F32())
@@ -155,7 +156,8 @@ func (l *teamLeader) sendMembers(h *wire.Header) {
 func (l *teamLeader) receive(from int, h *wire.Header) {
 	m := slices.Index(l.ranks, from)
 	if m < 1 || h.Iter != l.team.Iter() || h.Part < 0 || int(h.Part) >= len(l.w.pieces) {
-		l.w.station.Net.Fail(fmt.Errorf("train: control message of rank %d: %v of layer %d of iteration %d, to worker %d in state %v", from, h.Kind, h.Part, h.Iter, l.w.me, l.team))
+		l.w.station.Net.Fail(fmt.Errorf("train: control message of rank %d: %v of layer %d of iteration %d, to worker %d "+
+			"in state %v", from, h.Kind, h.Part, h.Iter, l.w.me, l.team))
 		return
 	}
 	if h.Kind == wire.Forwarded {

@@ -102,7 +102,10 @@ func (w *Side) makeRanges() error {
 		}
 		kept = append(kept, keptTask{grads: b, isFree: true})
 	}
-	w.ranges = &ranges{kept: kept, code: k, me: w.index, params: params, iter: -1, sums: sums, owners: make([]feed, r.Roles.Computes()), batchMax: len(w.feed.batch.Y), ownBatch: int64(layout.BatchOf(r.Config, r.Roles.Computes(), w.index)), batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
+	w.ranges = &ranges{kept: kept, code: k, me: w.index, params: params, iter: -1, sums: sums,
+		owners: make([]feed, r.Roles.Computes()), batchMax: len(w.feed.batch.Y),
+		ownBatch: int64(layout.BatchOf(r.Config, r.Roles.Computes(), w.index)),
+		batch:    workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax)}
 	return nil
 }
 

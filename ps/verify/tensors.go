@@ -19,7 +19,8 @@ import (
 // shownTensors bounds the parameters that a line names.
 const shownTensors = 4
 
-// compareCheckpoints compares the checkpoints that both runs made after the same samples and iterations, the first ones first, until some differ.
+// compareCheckpoints compares the checkpoints that both runs made after the same samples and iterations, the first
+// ones first, until some differ.
 func (r *Report) compareCheckpoints(a, b *run) {
 	var common []point
 	for p := range a.checkpoints {
@@ -28,7 +29,8 @@ func (r *Report) compareCheckpoints(a, b *run) {
 		}
 	}
 	if len(common) == 0 {
-		r.say("checkpoints: none of the first run's %d was made after as many samples and iterations as one of the second run's %d", len(a.checkpoints), len(b.checkpoints))
+		r.say("checkpoints: none of the first run's %d was made after as many samples and iterations as one of the "+
+			"second run's %d", len(a.checkpoints), len(b.checkpoints))
 		return
 	}
 	slices.SortFunc(common, func(x, y point) int {
@@ -50,7 +52,8 @@ func (r *Report) compareCheckpoints(a, b *run) {
 		if n := len(differ); n > shownTensors {
 			differ = append(differ[:shownTensors], metrics.Count(n-shownTensors, "parameter")+" more")
 		}
-		r.say("checkpoints: DIFFER first at iteration %d, %s and %s: %s%s", p.iteration, filepath.Base(a.checkpoints[p]), filepath.Base(b.checkpoints[p]), strings.Join(differ, ", "), before(compared > 1))
+		r.say("checkpoints: DIFFER first at iteration %d, %s and %s: %s%s", p.iteration, filepath.Base(a.checkpoints[p]),
+			filepath.Base(b.checkpoints[p]), strings.Join(differ, ", "), before(compared > 1))
 		r.Compared += compared
 		return
 	}

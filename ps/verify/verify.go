@@ -247,11 +247,13 @@ func (r *run) shardName(id int32) string {
 // compareDigests finds the first version of a shard that differs.
 func (r *Report) compareDigests(a, b *run) {
 	if len(a.digests) == 0 || len(b.digests) == 0 {
-		r.say("versions: not compared, because %s checksums; with metrics.digests: 1 in both runs each version of each shard is compared", missing(len(a.digests) == 0, len(b.digests) == 0))
+		r.say("versions: not compared, because %s checksums; with metrics.digests: 1 in both runs each version of each "+
+			"shard is compared", missing(len(a.digests) == 0, len(b.digests) == 0))
 		return
 	}
 	if len(a.summary.Shards) > 0 && len(b.summary.Shards) > 0 && fmt.Sprint(a.summary.Shards) != fmt.Sprint(b.summary.Shards) {
-		r.say("versions: not compared, because the shards differ: %s and %s", metrics.Count(len(a.summary.Shards), "shard"), metrics.Count(len(b.summary.Shards), "shard"))
+		r.say("versions: not compared, because the shards differ: %s and %s", metrics.Count(len(a.summary.Shards), "shard"),
+			metrics.Count(len(b.summary.Shards), "shard"))
 		return
 	}
 	var common []digest.Key
@@ -281,7 +283,8 @@ func (r *Report) compareDigests(a, b *run) {
 		if n > 1 {
 			text = fmt.Sprintf(" and in %s more", metrics.Count(n-1, "shard"))
 		}
-		r.say("versions: DIFFER first in version %d, in %s%s%s", differ[0].Version, a.shardName(differ[0].Shard), text, before(common[0].Version < differ[0].Version))
+		r.say("versions: DIFFER first in version %d, in %s%s%s", differ[0].Version, a.shardName(differ[0].Shard), text,
+			before(common[0].Version < differ[0].Version))
 	}
 }
 

@@ -46,35 +46,46 @@ func compare(t *testing.T, a, b map[string]string) (*Report, string) {
 
 func TestTheFirstVersionThatDiffersIsNamed(t *testing.T) {
 	names := `{"per_shard": [{"shard": 0, "name": "a/0", "server": 0}, {"shard": 7, "name": "b/0", "server": 1}]}`
-	first := map[string]string{"logs/rank-0000.digests": "1,0,a\n2,0,b\n3,0,c\n", "logs/rank-0001.digests": "1,7,d\n2,7,e\n3,7,f\n", "summary.json": names}
+	first := map[string]string{"logs/rank-0000.digests": "1,0,a\n2,0,b\n3,0,c\n",
+		"logs/rank-0001.digests": "1,7,d\n2,7,e\n3,7,f\n", "summary.json": names}
 	second := map[string]string{"logs/rank-0003.digests": "1,0,a\n1,7,d\n2,7,0\n3,7,0\n2,0,b\n3,0,0\n2,7,1\n4,0,0\n", "summary.json": names}
 	r, text := compare(t, first, second)
-	if !r.Differ || r.Compared != 6 || !strings.Contains(text, "versions: DIFFER first in version 2, in shard 7 (b/0 of s1); all before are equal") || !strings.Contains(text, "kernels: the same") {
+	if !r.Differ || r.Compared != 6 || !strings.Contains(text, "versions: DIFFER first in version 2, in shard 7 (b/0 "+
+		"of s1); all before are equal") || !strings.Contains(text, "kernels: the same") {
 		t.Errorf("%d compared:\n%s", r.Compared, text)
 	}
 	second["logs/rank-0003.digests"] = "3,7,f\n3,0,c\n9,0,1\n2,7" // the run was killed
-	if r, text := compare(t, first, second); r.Differ || r.Compared != 2 || !strings.Contains(text, "versions: equal, 2 checksums that both runs have, up to version 3") {
+	if r, text := compare(t, first, second); r.Differ || r.Compared != 2 ||
+		!strings.Contains(text, "versions: equal, 2 checksums that both runs have, up to version 3") {
 		t.Errorf("%d compared:\n%s", r.Compared, text)
 	}
 	second["logs/rank-0003.digests"] = "1,7,0\n1,0,0\n"
-	if r, text := compare(t, first, second); !r.Differ || !strings.Contains(text, "first in version 1, in shard 0 (a/0 of s0) and in 1 shard more; none before was compared") {
+	if r, text := compare(t, first, second); !r.Differ ||
+		!strings.Contains(text, "first in version 1, in shard 0 (a/0 of s0) and in 1 shard more; none before was compared") {
 		t.Errorf("%d compared:\n%s", r.Compared, text)
 	}
-	far := map[string]string{"logs/rank-0000.digests": "9223372036854775807,0,0\n-9223372036854775808,0,0\n-9223372036854775808,2147483647,0\n-9223372036854775808,-2147483648,0\n"}
-	if r, text := compare(t, map[string]string{"logs/rank-0000.digests": strings.ReplaceAll(far["logs/rank-0000.digests"], ",0\n", ",1\n")}, far); !r.Differ || !strings.Contains(text, "first in version -9223372036854775808, in shard -2147483648 and in 2 shards more") {
+	far := map[string]string{"logs/rank-0000.digests": "9223372036854775807,0,0\n-9223372036854775808,0,0\n" +
+		"-9223372036854775808,2147483647,0\n-9223372036854775808,-2147483648,0\n"}
+	if r, text := compare(t,
+		map[string]string{"logs/rank-0000.digests": strings.ReplaceAll(far["logs/rank-0000.digests"], ",0\n", ",1\n")},
+		far); !r.Differ || !strings.Contains(text, "first in version -9223372036854775808, in shard -2147483648 and in 2 shards more") {
 		t.Errorf("numbers that no run writes:\n%s", text)
 	}
 	second["summary.json"] = `{"per_shard": [{"shard": 0, "name": "all", "server": 0}]}`
-	if r, text := compare(t, first, second); r.Differ || r.Compared != 0 || !strings.Contains(text, "not compared, because the shards differ: 2 shards and 1 shard") {
+	if r, text := compare(t, first, second); r.Differ || r.Compared != 0 ||
+		!strings.Contains(text, "not compared, because the shards differ: 2 shards and 1 shard") {
 		t.Errorf("%d compared:\n%s", r.Compared, text)
 	}
 }
 
 func TestOriginsAndEndsAreCompared(t *testing.T) {
 	r, text := compare(t, map[string]string{"summary.json": `{"parameters_sha256": "0123456789abcdef"}`},
-		map[string]string{"summary.json": `{"parameters_sha256": "0123456789abcdeg"}`, "run.json": `{"config_sha256": "x2", "data_sha256": "` + `\u001b[2J` + `", "build": "z", "ranks": []}`})
-	for _, want := range []string{"configuration: differs; compare resolved.yaml of both", `data: y and "\x1b[2J"`, "program: the same", `kernels: k and "": their last bits may differ`,
-		"versions: not compared, because neither run has checksums", "parameters at the end: DIFFER, sha256 0123456789ab and 0123456789ab", "checkpoints: none of the first run's 0"} {
+		map[string]string{"summary.json": `{"parameters_sha256": "0123456789abcdeg"}`,
+			"run.json": `{"config_sha256": "x2", "data_sha256": "` + `\u001b[2J` + `", "build": "z", "ranks": []}`})
+	for _, want := range []string{"configuration: differs; compare resolved.yaml of both", `data: y and "\x1b[2J"`,
+		"program: the same", `kernels: k and "": their last bits may differ`,
+		"versions: not compared, because neither run has checksums",
+		"parameters at the end: DIFFER, sha256 0123456789ab and 0123456789ab", "checkpoints: none of the first run's 0"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -101,7 +112,8 @@ func TestDamagedFilesAreNamedAndLeftOut(t *testing.T) {
 			maps.Copy(bad, good)
 			bad[of.file] = of.text
 			r, text := compare(t, good, bad)
-			if r.Damaged != 1 || r.Differ || r.Compared == 0 || !strings.Contains(text, "DAMAGED, and left out: ") || !strings.Contains(text, of.want) || !strings.Contains(text, "versions: equal") {
+			if r.Damaged != 1 || r.Differ || r.Compared == 0 || !strings.Contains(text, "DAMAGED, and left out: ") ||
+				!strings.Contains(text, of.want) || !strings.Contains(text, "versions: equal") {
 				t.Errorf("%d compared, %d damaged:\n%s", r.Compared, r.Damaged, text)
 			}
 		})
@@ -174,7 +186,8 @@ func TestCompareValues(t *testing.T) {
 // Parameters at the end of an earlier start are not those of the newest one.
 func TestTheEndOfAnEarlierStartIsNotCompared(t *testing.T) {
 	other := `{"start": "s.1", "parameters_sha256": "0123456789abcdef"}`
-	_, text := compare(t, map[string]string{"summary.json": other, "run.json": `{"start": "s.2"}`}, map[string]string{"summary.json": `{"parameters_sha256": "0123456789abcdeg"}`})
+	_, text := compare(t, map[string]string{"summary.json": other, "run.json": `{"start": "s.2"}`},
+		map[string]string{"summary.json": `{"parameters_sha256": "0123456789abcdeg"}`})
 	if !strings.Contains(text, "parameters at the end: not compared, because the first run") {
 		t.Error(text)
 	}

@@ -58,10 +58,12 @@ func (a *Answer) Text() string {
 	fmt.Fprintf(&b, "What if: simulated with the computing times of this run (%s); %s\n", a.Run, what)
 	fmt.Fprintf(&b, "  the simulated run as it was misses the time of the real one by %.1f %%\n", 100*a.Error)
 	if a.Error > errorMax {
-		fmt.Fprintf(&b, "  NOTE: that is more than %.0f %%: do not trust the rest; a run whose ranks have a core each is fitted better\n", 100*errorMax)
+		fmt.Fprintf(&b, "  NOTE: that is more than %.0f %%: do not trust the rest; a run whose ranks have a core each is "+
+			"fitted better\n", 100*errorMax)
 	}
 	if a.Crowded {
-		b.WriteString("  NOTE: the ranks competed for cores, so their computing times are not those of each alone, and no scheme would be as fast as told\n" +
+		b.WriteString("  NOTE: the ranks competed for cores, so their computing times are not those of each alone, and " +
+			"no scheme would be as fast as told\n" +
 			"        here; run with a core for each rank\n")
 	}
 	for _, s := range a.Slow {

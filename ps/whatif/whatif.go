@@ -1,5 +1,5 @@
-// Package whatif asks, after a run, what it would have been with another scheme or without its slow workers: it simulates both with the computing times
-// that the run measured.
+// Package whatif asks, after a run, what it would have been with another scheme or without its slow workers: it
+// simulates both with the computing times that the run measured.
 package whatif
 
 import (
@@ -23,8 +23,8 @@ type Candidate struct {
 	Settings []string // as those of --set
 }
 
-// Candidates are the changes that are tried for so many workers. A change that leaves the configuration as it is, or that does not go with it, is left
-// out later.
+// Candidates are the changes that are tried for so many workers. A change that leaves the configuration as it is, or
+// that does not go with it, is left out later.
 func Candidates(workers int) []Candidate {
 	sync := func(rule string) string { return `sync=[{match: "*", ` + rule + `}]` }
 	const fixed = "work={policy: fixed}"
@@ -198,16 +198,16 @@ func (q *Question) samples(cfg *configs.Config) int64 {
 	return s.Samples
 }
 
-// A worker is slow if it computes slowMin times as long as the lower median of all workers, and is worth a word if it costs costMin of the time. At most
-// slowShown are looked at.
+// A worker is slow if it computes slowMin times as long as the lower median of all workers, and is worth a word if it
+// costs costMin of the time. At most slowShown are looked at.
 const (
 	slowMin   = 1.1
 	costMin   = 0.02
 	slowShown = 3
 )
 
-// costs simulates the run without each of its slowest workers: each gets the computing times of the median worker. It says nothing with gradients:
-// then base ends at the target.
+// costs simulates the run without each of its slowest workers: each gets the computing times of the median worker. It
+// says nothing with gradients: then base ends at the target.
 func (q *Question) costs(traces []straggler.Trace, base run) (all []Slow, err error) {
 	if q.Gradients {
 		return nil, nil

@@ -20,17 +20,21 @@ func at(s float64) *float64 { return &s }
 
 func answer() *Answer {
 	return &Answer{Run: "bsp", Error: 0.013, Slow: []Slow{{3, 0.292}, {1, 0.05}}, Base: Outcome{Name: "bsp", Ratio: 1},
-		Candidates: []Outcome{{Name: "asp", Ratio: 3.8, StalenessP50: 3, StalenessMax: 9}, {Name: "drop(3 of 4)", Ratio: 3.6}, {Name: "dbs", Ratio: 2.4}, {Name: "r2sp", Ratio: 1.2}, {Name: "ssp(3)", Ratio: 1}},
-		Refused:    []string{"flexrr: no"}}
+		Candidates: []Outcome{{Name: "asp", Ratio: 3.8, StalenessP50: 3, StalenessMax: 9},
+			{Name: "drop(3 of 4)", Ratio: 3.6}, {Name: "dbs", Ratio: 2.4}, {Name: "r2sp", Ratio: 1.2}, {Name: "ssp(3)", Ratio: 1}},
+		Refused: []string{"flexrr: no"}}
 }
 
 func TestTheAnswerInWords(t *testing.T) {
 	a := answer()
-	if got, want := a.Line(), "w3 cost 29 %, w1 cost 5 %. Simulated, speed only: asp 3.80 times as fast (staleness p50 3), drop(3 of 4) 3.60, dbs 2.40, r2sp 1.20"; got != want {
+	if got, want := a.Line(), "w3 cost 29 %, w1 cost 5 %. Simulated, speed only: asp 3.80 times as fast (staleness "+
+		"p50 3), drop(3 of 4) 3.60, dbs 2.40, r2sp 1.20"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	text := a.Text()
-	for _, want := range []string{"(bsp); speed only: nothing was trained\n", "misses the time of the real one by 1.3 %\n", "  w3 cost 29 % of the time: ", "\nasp              3.80           3/9\n", "\nbsp (as it was)  1.00           0/0\n", "\nleft out: flexrr: no\n"} {
+	for _, want := range []string{"(bsp); speed only: nothing was trained\n",
+		"misses the time of the real one by 1.3 %\n", "  w3 cost 29 % of the time: ",
+		"\nasp              3.80           3/9\n", "\nbsp (as it was)  1.00           0/0\n", "\nleft out: flexrr: no\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -41,7 +45,8 @@ func TestTheAnswerInWords(t *testing.T) {
 	}
 	a = answer()
 	a.Gradients, a.Target, a.Candidates[1].Reached, a.Candidates[1].Accuracy = true, 0.9, at(12.5), at(0.91)
-	if text := a.Text(); !strings.Contains(text, "with real gradients, up to a test accuracy of 0.9\n") || !strings.Contains(text, "0.9100         12.50\n") {
+	if text := a.Text(); !strings.Contains(text, "with real gradients, up to a test accuracy of 0.9\n") ||
+		!strings.Contains(text, "0.9100         12.50\n") {
 		t.Error(text)
 	}
 }
@@ -63,7 +68,8 @@ func TestAWorkerAsFastAsAnother(t *testing.T) {
 	f := func(w int, factor float64) configs.Fault {
 		return configs.Fault{Worker: w, Slow: straggler.Spec{Kind: "constant", Factor: factor}}
 	}
-	if got, want := asFast([]configs.Fault{f(3, 3), f(-1, 2), f(1, 1.5)}, 3, 1), []configs.Fault{f(-1, 2), f(1, 1.5), f(3, 1.5)}; !reflect.DeepEqual(got, want) {
+	if got, want := asFast([]configs.Fault{f(3, 3), f(-1, 2), f(1, 1.5)}, 3, 1),
+		[]configs.Fault{f(-1, 2), f(1, 1.5), f(3, 1.5)}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	m := configs.Simulate{PerWorker: []float64{1, 2, 3}}

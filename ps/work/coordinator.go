@@ -64,8 +64,9 @@ type Event struct {
 	Measured Measured
 }
 
-// Coordinator waits for the reports of all workers and asks the policy. It is a pure machine on server 0. A worker that has reported waits for the
-// answer. One that will not report must leave, or the run must end: then nobody waits for ever.
+// Coordinator waits for the reports of all workers and asks the policy. It is a pure machine on server 0. A worker
+// that has reported waits for the answer. One that will not report must leave, or the run must end: then nobody waits
+// for ever.
 type Coordinator struct {
 	name     string
 	env      Env
@@ -81,14 +82,16 @@ type Coordinator struct {
 	Replay Record
 }
 
-// NewCoordinator makes the coordinator of a run; nil for fixed. from is what the run resumes from; nil: nothing. If that does not belong to this policy and these
-// workers, or is nil, the policy begins at iteration start. An error says that it belongs to them and cannot be.
+// NewCoordinator makes the coordinator of a run; nil for fixed. from is what the run resumes from; nil: nothing. If
+// that does not belong to this policy and these workers, or is nil, the policy begins at iteration start. An error
+// says that it belongs to them and cannot be.
 func NewCoordinator(s Spec, e Env, from *Saved, start int64) (*Coordinator, error) {
 	p, err := New(s, e)
 	if err != nil || p == nil {
 		return nil, err
 	}
-	c := &Coordinator{name: s.Policy, env: e, policy: p, reported: make([]bool, e.Workers), left: make([]bool, e.Workers), measured: make([]Measured, e.Workers)}
+	c := &Coordinator{name: s.Policy, env: e, policy: p, reported: make([]bool, e.Workers),
+		left: make([]bool, e.Workers), measured: make([]Measured, e.Workers)}
 	switch {
 	case from == nil:
 		c.set(p.Start(), start, 0)
@@ -104,7 +107,8 @@ func NewCoordinator(s Spec, e Env, from *Saved, start int64) (*Coordinator, erro
 	return c, nil
 }
 
-// Continues says whether a run of this policy and these workers resumes in the middle of the plan, rather than with a first plan of its own.
+// Continues says whether a run of this policy and these workers resumes in the middle of the plan, rather than with a
+// first plan of its own.
 func (s *Saved) Continues(now Spec, e Env) bool {
 	return s != nil && s.Policy == now.Policy && s.Env == e
 }
@@ -117,7 +121,8 @@ func (a *Assignment) Check(e Env) error {
 		sum += b
 	}
 	if bad || sum != e.Batch || a.Epoch && a.Until-a.From != EpochIterations(e.Rows, sum, e.Workers) {
-		return fmt.Errorf("work: assignment %d of %d workers, %d samples, iterations %d to %d, does not belong to a run of %d workers and %d samples an iteration", a.Number, len(a.Batches), sum, a.From, a.Until, e.Workers, e.Batch)
+		return fmt.Errorf("work: assignment %d of %d workers, %d samples, iterations %d to %d, does not belong to a run "+
+			"of %d workers and %d samples an iteration", a.Number, len(a.Batches), sum, a.From, a.Until, e.Workers, e.Batch)
 	}
 	return nil
 }
@@ -149,7 +154,8 @@ func (c *Coordinator) Step(e Event) Answer {
 		return NoMore
 	case Reported:
 		if e.Until != c.current.Until || c.reported[e.Worker] || c.left[e.Worker] {
-			panic(fmt.Sprintf("work: worker %d reports the end of iteration %d; reported %t, left %t, and the assignment ends with %d", e.Worker, e.Until, c.reported[e.Worker], c.left[e.Worker], c.current.Until))
+			panic(fmt.Sprintf("work: worker %d reports the end of iteration %d; reported %t, left %t, and the assignment "+
+				"ends with %d", e.Worker, e.Until, c.reported[e.Worker], c.left[e.Worker], c.current.Until))
 		}
 		e.Measured.Iterations = max(1, e.Measured.Iterations) // 0 stands for a worker that has left; one that resumes may have measured nothing
 		c.reported[e.Worker], c.measured[e.Worker] = true, e.Measured

@@ -16,8 +16,9 @@ type dumbRun struct {
 	starts []int64
 }
 
-// Workers report in any order, leave at any time and are resumed at any time. All that are left have the same assignment, it begins where the one before
-// ended, it is that of the dumb run, and whoever has reported gets an answer: nobody waits for ever.
+// Workers report in any order, leave at any time and are resumed at any time. All that are left have the same
+// assignment, it begins where the one before ended, it is that of the dumb run, and whoever has reported gets an
+// answer: nobody waits for ever.
 func TestRandomRunsAreCoordinated(t *testing.T) {
 	for _, name := range []string{"dbs", "r2sp_batch"} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +90,8 @@ func TestRandomRunsAreCoordinated(t *testing.T) {
 						t.Fatalf("dealt %+v, want %+v from iteration %d", now, want, before.Until)
 					}
 					same := now.Number == before.Number
-					if same != (!want.Epoch && slices.Equal(now.Batches, before.Batches)) || same && now.From != before.From || !same && (now.From != before.Until || now.Number != before.Number+1) {
+					if same != (!want.Epoch && slices.Equal(now.Batches, before.Batches)) || same && now.From != before.From ||
+						!same && (now.From != before.Until || now.Number != before.Number+1) {
 						t.Fatalf("after %+v comes %+v", before, now)
 					}
 				}

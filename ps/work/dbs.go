@@ -1,7 +1,8 @@
 package work
 
-// dbs gives each worker a share of batch and data in proportion to the samples per second that it computed in the epoch before. The formula of the
-// authors, r_i = (p_i / t_i) / sum of p_j / t_j for shares p and times t of an epoch, is the same, since p_i is the worker's share of the samples [A].
+// dbs gives each worker a share of batch and data in proportion to the samples per second that it computed in the
+// epoch before. The formula of the authors, r_i = (p_i / t_i) / sum of p_j / t_j for shares p and times t of an
+// epoch, is the same, since p_i is the worker's share of the samples [A].
 type dbs struct{ e Env }
 
 func newDBS(_ Spec, e Env) Policy { return &dbs{e} }
@@ -27,7 +28,8 @@ func (d *dbs) plan(weights []float64) Plan {
 	return Plan{Batches: Split(batch, weights, 1, most), Iterations: EpochIterations(d.e.Rows, batch, workers), Epoch: true}
 }
 
-// limited is the batch over all workers that are left, and the largest of one. If workers have left, the others may not be able to take all.
+// limited is the batch over all workers that are left, and the largest of one. If workers have left, the others may
+// not be able to take all.
 func limited(e Env, weights []float64) (batch, most int) {
 	n := 0
 	for _, w := range weights {

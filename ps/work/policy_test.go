@@ -131,7 +131,8 @@ func TestDBSIsTheAuthorsRule(t *testing.T) {
 			next := p.Step(measured)
 			isPlan(t, e, next, nil)
 			for i, y := range want {
-				if free := y >= 1 && y <= float64(e.Max); free && slices.Min(want) >= 1 && slices.Max(want) <= float64(e.Max) && math.Abs(float64(next.Batches[i])-y) >= 1 {
+				if free := y >= 1 && y <= float64(e.Max); free && slices.Min(want) >= 1 && slices.Max(want) <= float64(e.Max) &&
+					math.Abs(float64(next.Batches[i])-y) >= 1 {
 					t.Fatalf("%+v: dealt %v, by the authors' rule %v", e, next.Batches, want)
 				}
 			}
@@ -185,7 +186,8 @@ func TestR2SPBatchHasHysteresis(t *testing.T) {
 	p := newR2SPBatch(s, e)
 	took := func(ms ...int) (all []Measured) {
 		for _, d := range ms {
-			all = append(all, Measured{Iterations: 20, Samples: 400, Took: time.Duration(20*d) * time.Millisecond, Median: time.Duration(d) * time.Millisecond})
+			all = append(all, Measured{Iterations: 20, Samples: 400, Took: time.Duration(20*d) * time.Millisecond,
+				Median: time.Duration(d) * time.Millisecond})
 		}
 		return all
 	}
@@ -200,7 +202,8 @@ func TestR2SPBatchHasHysteresis(t *testing.T) {
 		{took(12, 12, 12), []int{24, 24, 12}}, // fits again
 		{took(12, 12, 24), []int{24, 24, 12}}, // once, twice
 		{took(12, 12, 24), []int{24, 24, 12}},
-		{took(12, 12, 24), []int{28, 28, 4}}, // the line of the slow worker through (20, 20 ms) and (12, 24 ms) falls, so it counts as 1.8 ms a sample
+		// the line of the slow worker through (20, 20 ms) and (12, 24 ms) falls, so it counts as 1.8 ms a sample
+		{took(12, 12, 24), []int{28, 28, 4}},
 	} {
 		if i == 6 {
 			plan = p.Step(step.took)
@@ -229,7 +232,8 @@ func TestPoliciesDealToThoseThatAreLeft(t *testing.T) {
 				}
 				plan, left := p.Start(), make([]bool, e.Workers)
 				for range rapid.IntRange(1, 6).Draw(t, "plans") {
-					if w := rapid.IntRange(0, 2*e.Workers).Draw(t, "leaves"); w < e.Workers && slices.Index(left, false) != slices.Index(left[w:], false)+w || w < e.Workers && count(left) < e.Workers-1 {
+					if w := rapid.IntRange(0, 2*e.Workers).Draw(t, "leaves"); w < e.Workers &&
+						slices.Index(left, false) != slices.Index(left[w:], false)+w || w < e.Workers && count(left) < e.Workers-1 {
 						left[w] = true
 					}
 					measured := measure(plan, e, costs)
@@ -291,7 +295,8 @@ func TestAPolicyResumes(t *testing.T) {
 				if len(memory) == 0 {
 					return
 				}
-				memory[rapid.IntRange(0, len(memory)-1).Draw(t, "at")] = rapid.SampledFrom([]float64{-1, math.NaN(), math.Inf(1), 1e30}).Draw(t, "value")
+				memory[rapid.IntRange(0, len(memory)-1).Draw(t, "at")] = rapid.SampledFrom([]float64{-1, math.NaN(), math.Inf(1),
+					1e30}).Draw(t, "value")
 				if fresh, _ := New(s, e); fresh.Recall(plan.Batches, memory) == nil || fresh.Recall(plan.Batches, memory[1:]) == nil {
 					t.Fatalf("%v was recalled", memory)
 				}
@@ -301,7 +306,8 @@ func TestAPolicyResumes(t *testing.T) {
 }
 
 func TestWhatCannotBeDealtIsRefused(t *testing.T) {
-	for _, e := range []Env{{Workers: 0, Batch: 1, Max: 1, Rows: 1}, {Workers: 4, Batch: 3, Max: 3, Rows: 9}, {Workers: 4, Batch: 9, Max: 2, Rows: 9}, {Workers: 4, Batch: 8, Max: 8, Rows: 3}} {
+	for _, e := range []Env{{Workers: 0, Batch: 1, Max: 1, Rows: 1}, {Workers: 4, Batch: 3, Max: 3, Rows: 9},
+		{Workers: 4, Batch: 9, Max: 2, Rows: 9}, {Workers: 4, Batch: 8, Max: 8, Rows: 3}} {
 		if _, err := New(Spec{Policy: "dbs"}, e); err == nil {
 			t.Errorf("%+v was accepted", e)
 		}
@@ -316,10 +322,12 @@ func TestWhatCannotBeDealtIsRefused(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the goldens anew")
 
-// What each policy deals, plan by plan, to four workers, one of which is slow from the third plan to the fifth, and one of which is lost after the seventh.
+// What each policy deals, plan by plan, to four workers, one of which is slow from the third plan to the fifth, and
+// one of which is lost after the seventh.
 func TestScript(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("Batches of four workers: 2 ms and 1 ms a sample; worker 3 takes 3 ms a sample in plans 3 to 5, and worker 1 is lost after plan 7.\n")
+	b.WriteString("Batches of four workers: 2 ms and 1 ms a sample; worker 3 takes 3 ms a sample in plans 3 to 5, and " +
+		"worker 1 is lost after plan 7.\n")
 	e := Env{Workers: 4, Batch: 96, Max: 60, Rows: 1000}
 	for _, entry := range All {
 		name := entry.Name
@@ -387,7 +395,8 @@ func greedy(e Env, costs []cost) []int {
 	return batches
 }
 
-// Once it knows the line of every worker, r2sp_batch deals as one who gives each sample to the worker that would end first, to within a sample a worker.
+// Once it knows the line of every worker, r2sp_batch deals as one who gives each sample to the worker that would end
+// first, to within a sample a worker.
 func TestR2SPBatchIsItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, costs := envOf(t)

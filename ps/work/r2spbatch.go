@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// r2spBatch deals batches so that all workers finish together, by the cost C(b) = a + c b of each. The median time of a profile is one point of a
-// worker's line, until its load changes; with points of one batch only, a is 0. Batches change after the first profile, and later when so many profiles in a row find a worker
-// further from the common finish time than delta gaps, where a gap is that time divided by the workers. Source: the abstract says that batches are
-// tuned by processing capability [P]; all formulas are reconstructed, from even gaps and from LB-BSP [R].
+// r2spBatch deals batches so that all workers finish together, by the cost C(b) = a + c b of each. The median time of
+// a profile is one point of a worker's line, until its load changes; with points of one batch only, a is 0. Batches
+// change after the first profile, and later when so many profiles in a row find a worker further from the common
+// finish time than delta gaps, where a gap is that time divided by the workers. Source: the abstract says that
+// batches are tuned by processing capability [P]; all formulas are reconstructed, from even gaps and from LB-BSP [R].
 type r2spBatch struct {
 	s       Spec
 	e       Env
@@ -74,10 +75,12 @@ func (r *r2spBatch) Step(measured []Measured) Plan {
 	return r.plan()
 }
 
-// loadTolerance is how far from its line a worker's time may be. If it is further, the worker's load has changed, and earlier points say nothing.
+// loadTolerance is how far from its line a worker's time may be. If it is further, the worker's load has changed, and
+// earlier points say nothing.
 const loadTolerance = 0.2
 
-// agrees says whether a point is near what the earlier points of a worker foretell. One earlier point foretells all between a cost without a fixed part and a fixed cost.
+// agrees says whether a point is near what the earlier points of a worker foretell. One earlier point foretells all
+// between a cost without a fixed part and a fixed cost.
 func agrees(points []point, now point) bool {
 	if len(points) == 0 {
 		return true
@@ -155,7 +158,8 @@ func (r *r2spBatch) deal(present []float64) []int {
 	return Split(batch, weights, 1, most)
 }
 
-// line is the cost a + c b through points by least squares, as point{a, c}. Neither is negative, and c is not 0: a batch that costs nothing would have no limit.
+// line is the cost a + c b through points by least squares, as point{a, c}. Neither is negative, and c is not 0: a
+// batch that costs nothing would have no limit.
 func line(points []point) point {
 	var n, b, t, bb, bt float64
 	for _, p := range points {
@@ -206,7 +210,8 @@ func (r *r2spBatch) Recall(batches []int, memory []float64) error {
 		}
 	}
 	if bad || at != len(memory) {
-		return fmt.Errorf("work: value %d of the %d that r2sp_batch remembers cannot be one of a run of %d workers with at most %d samples each; resume from another checkpoint", at, len(memory), r.e.Workers, r.e.Max)
+		return fmt.Errorf("work: value %d of the %d that r2sp_batch remembers cannot be one of a run of %d workers with "+
+			"at most %d samples each; resume from another checkpoint", at, len(memory), r.e.Workers, r.e.Max)
 	}
 	r.dealt, r.unfit, r.batches, r.points = dealt == 1, int(unfit), slices.Clone(batches), points
 	return nil

@@ -68,13 +68,15 @@ func ParseRecord(text []byte, workers int) (Record, error) {
 		}
 		of := all[until]
 		if worker != len(of.Measured) || worker >= workers {
-			return nil, fmt.Errorf("line %d: worker %d, but the next one of iteration %d is %d, of %d workers; take the record of a run of %d, whole", n, worker, until, len(of.Measured), workers, workers)
+			return nil, fmt.Errorf("line %d: worker %d, but the next one of iteration %d is %d, of %d workers; take the "+
+				"record of a run of %d, whole", n, worker, until, len(of.Measured), workers, workers)
 		}
 		all[until] = Recorded{append(of.Batches, batch), append(of.Measured, m)}
 	}
 	for until, of := range all {
 		if n := len(of.Measured); n != workers {
-			return nil, fmt.Errorf("it has %d workers at iteration %d, but %d compute; take the record of a run of %d, whole", n, until, workers, workers)
+			return nil, fmt.Errorf("it has %d workers at iteration %d, but %d compute; take the record of a run of %d, whole",
+				n, until, workers, workers)
 		}
 	}
 	if len(all) == 0 {

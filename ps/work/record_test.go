@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A record is read as it was written, to the nanosecond. What stands before an iteration is kept when a run resumes, without a line that is not whole.
+// A record is read as it was written, to the nanosecond. What stands before an iteration is kept when a run resumes,
+// without a line that is not whole.
 func TestARecordIsReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 4).Draw(t, "workers")
@@ -25,8 +26,10 @@ func TestARecordIsReadAsWritten(t *testing.T) {
 			var m []Measured
 			for range workers {
 				a.Batches = append(a.Batches, rapid.IntRange(0, 1000).Draw(t, "batch"))
-				m = append(m, Measured{Iterations: rapid.Int64Range(0, 99).Draw(t, "iterations"), Samples: rapid.Int64Range(0, 1<<40).Draw(t, "samples"),
-					Took: time.Duration(rapid.Int64Range(0, 1<<52).Draw(t, "took")), Median: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "median"))})
+				m = append(m, Measured{Iterations: rapid.Int64Range(0, 99).Draw(t, "iterations"),
+					Samples: rapid.Int64Range(0, 1<<40).Draw(t, "samples"),
+					Took:    time.Duration(rapid.Int64Range(0, 1<<52).Draw(t, "took")),
+					Median:  time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "median"))})
 			}
 			want[a.Until] = Recorded{a.Batches, m}
 			text = AppendRecord(text, &a, m)

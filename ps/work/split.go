@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Split deals total samples by weights: worker i gets about weights[i] / sum of them, at least least and at most most. What is cut off goes to the
-// others in proportion. Fractions are rounded by largest remainder, ties to the lower rank. A weight of 0 gets nothing. It panics if the
-// limits leave no solution, or a weight is negative or not finite.
+// Split deals total samples by weights: worker i gets about weights[i] / sum of them, at least least and at most
+// most. What is cut off goes to the others in proportion. Fractions are rounded by largest remainder, ties to the
+// lower rank. A weight of 0 gets nothing. It panics if the limits leave no solution, or a weight is negative or not
+// finite.
 func Split(total int, weights []float64, least, most int) []int {
 	share := make([]int, len(weights))
 	var free []int // workers that are not at a limit
@@ -97,8 +98,9 @@ func sumOf(weights []float64, of []int) (sum float64) {
 	return sum
 }
 
-// EpochIterations is the number of iterations of one pass over the rows by so many workers. What whole batches leave is an iteration of its own, if it has a row for each
-// worker; else the last batches are larger by a row, so that nobody is ever without a sample.
+// EpochIterations is the number of iterations of one pass over the rows by so many workers. What whole batches leave
+// is an iteration of its own, if it has a row for each worker; else the last batches are larger by a row, so that
+// nobody is ever without a sample.
 func EpochIterations(rows, batch, workers int) int64 {
 	whole, left := rows/batch, rows%batch
 	if whole == 0 || left >= workers {

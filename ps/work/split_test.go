@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// level is Split once more: the level at which min(most, max(least, level * weight)) add up, found by bisection, and then the largest remainders one by one.
+// level is Split once more: the level at which min(most, max(least, level * weight)) add up, found by bisection, and
+// then the largest remainders one by one.
 func level(total int, weights []float64, least, most int) []int {
 	at := func(l float64, w float64) float64 {
 		if w == 0 {
@@ -121,7 +122,8 @@ func TestSplitByHand(t *testing.T) {
 	}
 }
 
-// Over an epoch each worker's rows are the sum of its batches, all rows are dealt, and a last batch has a row, and at most one more than the others.
+// Over an epoch each worker's rows are the sum of its batches, all rows are dealt, and a last batch has a row, and at
+// most one more than the others.
 func TestRowsOfAnEpoch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		batches := rapid.SliceOfN(rapid.IntRange(1, 40), 1, 8).Draw(t, "batches")
@@ -145,7 +147,8 @@ func TestRowsOfAnEpoch(t *testing.T) {
 	})
 }
 
-// Ten thousand workers are dealt an epoch, and each asks for its last batch, in a time that grows with their number: less work than to compare each with each.
+// Ten thousand workers are dealt an epoch, and each asks for its last batch, in a time that grows with their number:
+// less work than to compare each with each.
 func TestDealingGrowsWithTheWorkers(t *testing.T) {
 	const workers = 10_000
 	e := Env{Workers: workers, Batch: 40 * workers, Max: 400, Rows: 200*workers - 3}

@@ -100,7 +100,8 @@ type Measured struct {
 type Plan struct {
 	Batches    []int // by worker, at most Max each; 0: the worker has left
 	Iterations int64 // after which the next plan begins; 0: never
-	// Epoch says that these iterations are one pass over all rows: each worker has rows in proportion to its batch. Its last batch may be shorter, or longer by a row.
+	// Epoch says that these iterations are one pass over all rows: each worker has rows in proportion to its batch. Its
+	// last batch may be shorter, or longer by a row.
 	Epoch bool
 }
 
@@ -123,7 +124,8 @@ func New(s Spec, e Env) (Policy, error) {
 		return nil, nil
 	}
 	if e.Workers < 1 || e.Batch < e.Workers || e.Max*e.Workers < e.Batch || e.Rows < e.Workers {
-		return nil, fmt.Errorf("work: %d samples an iteration for %d workers of at most %d each, and %d rows; each worker needs at least 1 sample and 1 row", e.Batch, e.Workers, e.Max, e.Rows)
+		return nil, fmt.Errorf("work: %d samples an iteration for %d workers of at most %d each, and %d rows; each "+
+			"worker needs at least 1 sample and 1 row", e.Batch, e.Workers, e.Max, e.Rows)
 	}
 	return entry.make(s, e), nil
 }

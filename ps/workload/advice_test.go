@@ -32,7 +32,8 @@ func TestNumbersOfTextFiles(t *testing.T) {
 		"1e":       `value "1e" is not a number`,
 		"٣":        `value "٣" is not a number`,
 	} {
-		for set, text := range map[string]string{"csv": "1,1,0\n1," + field + ",0\n", "libsvm": "0 1:1\n1 2:" + field + "\n", "ratings": "0,0,1\n1,2," + field + "\n"} {
+		for set, text := range map[string]string{"csv": "1,1,0\n1," + field + ",0\n", "libsvm": "0 1:1\n1 2:" + field +
+			"\n", "ratings": "0,0,1\n1,2," + field + "\n"} {
 			_, err := Load(DataSpec{Set: set, Path: filepath.Join(write(t, map[string]string{"a": text}), "a")})
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s of %s: %v, want %q in it", field, set, err, want)
@@ -51,7 +52,8 @@ func TestDecimalsAreThoseOfStrconv(t *testing.T) {
 			t.Fatalf("%s is %v, %v; want %v", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"-0", "0", "000000000000000000001", "999999999999999", "9999999999999999", "123456789012345.", ".123456789012345", "-.5"} {
+	for _, text := range []string{"-0", "0", "000000000000000000001", "999999999999999", "9999999999999999",
+		"123456789012345.", ".123456789012345", "-.5"} {
 		want, _ := strconv.ParseFloat(text, 64)
 		if got, ok := decimal(text); !ok || math.Float64bits(got) != math.Float64bits(want) {
 			t.Errorf("%s is %v, %v; want %v", text, got, ok, want)
@@ -118,7 +120,8 @@ func TestAdviceNamesKeysOfTheSet(t *testing.T) {
 	} {
 		for _, text := range texts {
 			_, err := Load(DataSpec{Set: set, Path: filepath.Join(write(t, map[string]string{"a": text}), "a")})
-			if err == nil || regexp.MustCompile(`check features|check the number|is the class in this column|data\.(features|classes|label)`).MatchString(err.Error()) {
+			if err == nil || regexp.MustCompile(
+				`check features|check the number|is the class in this column|data\.(features|classes|label)`).MatchString(err.Error()) {
 				t.Errorf("%s of %q: %v", set, text, err)
 			}
 		}
@@ -128,7 +131,8 @@ func TestAdviceNamesKeysOfTheSet(t *testing.T) {
 // The path of a file below a file is told apart from a folder that a reader completes.
 func TestPathsBelowAFile(t *testing.T) {
 	file := filepath.Join(write(t, map[string]string{"a": "1,2,0\n"}), "a")
-	for set, want := range map[string]string{"csv": "did you mean " + file + "?", "libsvm": "did you mean " + file + "?", "idx": "name the folder itself", "cifar10": "name the folder itself"} {
+	for set, want := range map[string]string{"csv": "did you mean " + file + "?", "libsvm": "did you mean " + file + "?",
+		"idx": "name the folder itself", "cifar10": "name the folder itself"} {
 		if _, err := Load(DataSpec{Set: set, Path: filepath.Join(file, "b")}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", set, err, want)
 		}
@@ -152,10 +156,15 @@ func TestDoubtfulClassesAreNoted(t *testing.T) {
 		{"two classes, a first column of words", lines(40, func(r int) string { return fmt.Sprintf("%d,%d,%d", r%3, r, r%2) }), ""},
 		{"a few rows", "1,2,0\n3,4,1\n5,6,0\n", ""},
 		{"one row", "1,2,0\n", ""},
-		{"many classes", lines(100, func(r int) string { return fmt.Sprintf("%d.5,%d,%d", r, r, r%11) }), "numbers up to 10 in 100 rows: fewer than ten rows for each of 11 classes"},
+		{"many classes", lines(100, func(r int) string { return fmt.Sprintf("%d.5,%d,%d", r, r, r%11) }),
+			"numbers up to 10 in 100 rows: fewer than ten rows for each of 11 classes"},
 		{"a label for each row", lines(5, func(r int) string { return fmt.Sprintf("%d.5,%d", r, 100+r) }), "numbers up to 104 in 5 rows"},
-		{"the class first, pixels that are never set", lines(100, func(r int) string { return fmt.Sprintf("%d,%d,0", r%10, r) }), "the class may be in the first column, which has each number from 0 to 9; csv takes the class from the last column, which is 0 in all rows"},
-		{"the class first, pixels", lines(3000, func(r int) string { return fmt.Sprintf("%d,%d,%d", r%10, r, r*r*2%251) }), "the class may be in the first column, which has each number from 0 to 9; csv takes the class from the last column, which has"},
+		{"the class first, pixels that are never set",
+			lines(100, func(r int) string { return fmt.Sprintf("%d,%d,0", r%10, r) }),
+			"the class may be in the first column, which has each number from 0 to 9; csv takes the class from the last " +
+				"column, which is 0 in all rows"},
+		{"the class first, pixels", lines(3000, func(r int) string { return fmt.Sprintf("%d,%d,%d", r%10, r, r*r*2%251) }),
+			"the class may be in the first column, which has each number from 0 to 9; csv takes the class from the last column, which has"},
 	} {
 		set, err := Load(DataSpec{Set: "csv", Path: filepath.Join(write(t, map[string]string{"a": c.text}), "a")})
 		if err != nil {

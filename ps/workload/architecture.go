@@ -54,7 +54,8 @@ func fitting(s ModelSpec, from Samples) (e ModelEntry, err error) {
 	case e.Name == "":
 		return e, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
 	case e.Images && from.Image.values() != from.Cols:
-		return e, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, give image to generated, or choose model mlp",
+		return e, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, give "+
+			"image to generated, or choose model mlp",
 			s.Name, from.Cols, strings.Join(ImageSetNames(), ", "))
 	}
 	if err := mustTakeRatings(e, from); err != nil {
@@ -119,7 +120,8 @@ func paramsOf(s ModelSpec) []Param {
 	const side = 32
 	image := Image{1, side, side}
 	for _, from := range []Samples{
-		{Cols: image.values(), Classes: 2, Image: image}, {Cols: ratingCols, Matrix: Matrix{1, 1}}, {Cols: image.values(), Classes: 10, Image: image},
+		{Cols: image.values(), Classes: 2, Image: image}, {Cols: ratingCols, Matrix: Matrix{1, 1}},
+		{Cols: image.values(), Classes: 10, Image: image},
 	} {
 		if a, err := NewArchitecture(s, from); err == nil {
 			return a.Params()

@@ -22,7 +22,8 @@ func (a Augment) Check(image Image) error {
 	case image == Image{}:
 		return fmt.Errorf("data.augment: the rows of the data set are no images; leave it out")
 	case a.Crop < 0 || a.Crop > limit:
-		return fmt.Errorf("data.augment.crop is %d, must be 0 to %d, less than the images have: %d x %d pixels", a.Crop, limit, image.Height, image.Width)
+		return fmt.Errorf("data.augment.crop is %d, must be 0 to %d, less than the images have: %d x %d pixels", a.Crop,
+			limit, image.Height, image.Width)
 	}
 	return nil
 }

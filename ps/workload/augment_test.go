@@ -128,7 +128,8 @@ func TestAllOffsetsAndFlipsAreEquallyLikely(t *testing.T) {
 			// The middle of the cropped image lies inside the original for all places, and shows which place it is.
 			place := int(got[plane/2]) - 1
 			if int(got[plane+plane/2])-1 != place+plane {
-				t.Fatalf("image %d of iteration %d: the middle of channel 0 is pixel %d, of channel 1 pixel %d", i, iter, place, int(got[plane+plane/2])-1-plane)
+				t.Fatalf("image %d of iteration %d: the middle of channel 0 is pixel %d, of channel 1 pixel %d", i, iter, place,
+					int(got[plane+plane/2])-1-plane)
 			}
 			mirrored := int(got[plane/2+1]) == place // its right neighbour was its left neighbour
 			if place%side == 0 {
@@ -147,7 +148,8 @@ func TestAllOffsetsAndFlipsAreEquallyLikely(t *testing.T) {
 	}
 	free := float64(len(counts) - 1)
 	if limit := free + 5*math.Sqrt(2*free); squares > limit || slices.Min(counts) == 0 {
-		t.Errorf("chi-square %.1f of %g degrees of freedom, the limit is %.1f; places and mirrored places occur %v times", squares, free, limit, counts)
+		t.Errorf("chi-square %.1f of %g degrees of freedom, the limit is %.1f; places and mirrored places occur %v times",
+			squares, free, limit, counts)
 	}
 	mirrored := 0
 	for _, n := range counts[side*side:] {

@@ -65,7 +65,8 @@ func (b *Batch) Take(t Table, rows []int32) {
 
 // same says whether b holds the samples of o, in the same memory.
 func (b *Batch) same(o Batch) bool {
-	return b.N == o.N && b.Cols == o.Cols && b.taken == o.taken && unsafe.SliceData(b.X) == unsafe.SliceData(o.X) && unsafe.SliceData(b.Y) == unsafe.SliceData(o.Y)
+	return b.N == o.N && b.Cols == o.Cols && b.taken == o.taken && unsafe.SliceData(b.X) == unsafe.SliceData(o.X) &&
+		unsafe.SliceData(b.Y) == unsafe.SliceData(o.Y)
 }
 
 // Numbers are all values of the samples, in the form that the model takes.

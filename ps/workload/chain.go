@@ -52,7 +52,8 @@ type pass struct {
 }
 
 func newChain(s ModelSpec, from Samples, stages []stage, dev kernels.Device, batchMax int) (*chain, error) {
-	m := &chain{spec: s, from: from, dev: &stream{Device: dev}, batchMax: batchMax, stages: stages, layers: layersOf(stages), first: []int{0}, head: kernels.SoftmaxXent}
+	m := &chain{spec: s, from: from, dev: &stream{Device: dev}, batchMax: batchMax, stages: stages,
+		layers: layersOf(stages), first: []int{0}, head: kernels.SoftmaxXent}
 	if s.Name == "logistic" {
 		m.head = kernels.SigmoidXent
 	}
@@ -115,7 +116,8 @@ func (m *chain) BindVecs(params, grads []kernels.Vec) {
 		all := paramsIn(m.layers)
 		for i, p := range all {
 			if len(given) != len(all) || given[i].Len() != p.N() {
-				panic(fmt.Sprintf("workload: BindVecs got %d vectors for model %s, which do not fit %s of %d elements", len(given), m.spec.Name, p.Name, p.N()))
+				panic(fmt.Sprintf("workload: BindVecs got %d vectors for model %s, which do not fit %s of %d elements",
+					len(given), m.spec.Name, p.Name, p.N()))
 			}
 		}
 	}

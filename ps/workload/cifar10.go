@@ -58,7 +58,8 @@ func newCIFAR() *cifar {
 
 // read appends one of so many files, which are all of about the same size.
 func (c *cifar) read(path string, files int, in *reading) error {
-	const hint = "the folder needs data_batch_1.bin to data_batch_5.bin and test_batch.bin of CIFAR-10's binary version: https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+	const hint = "the folder needs data_batch_1.bin to data_batch_5.bin and test_batch.bin of CIFAR-10's binary " +
+		"version: https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 	first := len(c.labels) == 0
 	err := in.read(path, hint, func(src *source) error { return c.parse(path, src, in) })
 	if more := len(c.data) * (files - 1); err == nil && first && int64(more+len(c.data)) <= in.left {
@@ -76,7 +77,8 @@ func (c *cifar) parse(path string, src *source, in *reading) error {
 			return checkByteLabels(path, c.labels[first:], cifarClasses, 0, cifarRecord)
 		}
 		if short(err) {
-			return fmt.Errorf("data: %s: %d unpacked bytes, want one or more records of %d; the file is cut short, or not CIFAR-10's binary version", path, src.bytes, cifarRecord)
+			return fmt.Errorf("data: %s: %d unpacked bytes, want one or more records of %d; the file is cut short, or not "+
+				"CIFAR-10's binary version", path, src.bytes, cifarRecord)
 		}
 		if err != nil {
 			return err // the source has named the file

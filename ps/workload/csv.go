@@ -77,7 +77,8 @@ func parseCSV(src *source, s DataSpec, in *reading) (*rowsTable, error) {
 			t.cols = n - 1
 		}
 		if n < 2 || n != t.cols+1 {
-			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", src.path, lines.n, n, max(t.cols, 1)+1, max(t.cols, 1), csvHint(string(line), len(t.y) == 0, -1))
+			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", src.path, lines.n, n,
+				max(t.cols, 1)+1, max(t.cols, 1), csvHint(string(line), len(t.y) == 0, -1))
 		}
 		if t.x, err = grow(in, src, t.x, t.cols); err != nil {
 			return nil, err
@@ -106,12 +107,14 @@ func (t *rowsTable) add(src *source, n int, line string, s DataSpec, in *reading
 		at, rest = at+len(field)+1, after
 		field, quoted := unquoted(strings.TrimSpace(field))
 		if !quoted {
-			return fmt.Errorf("data: %s:%d:%d: a quote is in the middle of a value, or is not closed; want numbers separated by commas%s", src.path, n, column, csvHint(line, false, -1))
+			return fmt.Errorf("data: %s:%d:%d: a quote is in the middle of a value, or is not closed; want numbers "+
+				"separated by commas%s", src.path, n, column, csvHint(line, false, -1))
 		}
 		if i == label {
 			y, err := parseLabel(field, s.Classes)
 			if err != nil {
-				return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err, cmp.Or(csvHint(line, len(t.y) == 0, label), labelHint(field, s.Classes)))
+				return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err,
+					cmp.Or(csvHint(line, len(t.y) == 0, label), labelHint(field, s.Classes)))
 			}
 			if err := put(in, src, &t.y, y); err != nil {
 				return err

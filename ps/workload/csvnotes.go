@@ -40,17 +40,20 @@ func noteClasses(path string, t *rowsTable, in *reading) {
 	first, whole := columnOf(rows, func(row int) float32 { return t.x[row*t.cols] })
 	classes := max(2, label.most+1)
 	many := rows >= rowsToJudge && classes > rows/10
-	if rows >= rowsToJudge && whole && first.isDense() && first.distinct > 1 && first.distinct <= rows/10 && (many || label.distinct == 1 || !label.isDense()) {
+	if rows >= rowsToJudge && whole && first.isDense() && first.distinct > 1 && first.distinct <= rows/10 &&
+		(many || label.distinct == 1 || !label.isDense()) {
 		like := fmt.Sprintf("has %d different values up to %d", label.distinct, label.most)
 		if label.distinct == 1 {
 			like = fmt.Sprintf("is %d in all rows", label.most)
 		}
-		in.notes = append(in.notes, fmt.Sprintf("data: %s: the class may be in the first column, which has each number from 0 to %d; csv takes the class from the last column, which %s; if the first is the class, move it to the end of each line",
+		in.notes = append(in.notes, fmt.Sprintf("data: %s: the class may be in the first column, which has each number "+
+			"from 0 to %d; csv takes the class from the last column, which %s; if the first is the class, move it to the end of each line",
 			path, first.most, like))
 		return
 	}
 	if many || classes > max(2, rows) {
-		in.notes = append(in.notes, fmt.Sprintf("data: %s: the last column, the class, has numbers up to %d in %d rows: fewer than ten rows for each of %d classes; if it is a feature, put the class there, and number classes from 0 without gaps",
+		in.notes = append(in.notes, fmt.Sprintf("data: %s: the last column, the class, has numbers up to %d in %d rows: "+
+			"fewer than ten rows for each of %d classes; if it is a feature, put the class there, and number classes from 0 without gaps",
 			path, label.most, rows, classes))
 	}
 }

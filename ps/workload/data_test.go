@@ -277,7 +277,8 @@ func TestDescribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Train.Rows != 3 || !slices.Equal(r.Train.Counts, []int{1, 1, 1}) || !slices.Equal(r.Test.Counts, []int{0, 1, 0}) || r.Cols != 2 || len(r.Files) != 4 {
+	if r.Train.Rows != 3 || !slices.Equal(r.Train.Counts, []int{1, 1, 1}) ||
+		!slices.Equal(r.Test.Counts, []int{0, 1, 0}) || r.Cols != 2 || len(r.Files) != 4 {
 		t.Errorf("report %+v", r)
 	}
 	// The checksum depends on content and settings, not on compression and folder.

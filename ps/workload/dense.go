@@ -35,7 +35,8 @@ func denseChain(s ModelSpec, from Samples) []stage {
 func denseStages(widths []int) []stage {
 	var stages []stage
 	for l := range len(widths) - 1 {
-		stages = append(stages, &dense{layerName: fmt.Sprintf("fc%d", l+1), inputs: widths[l], outs: widths[l+1], fan: widths[l], last: l == len(widths)-2})
+		stages = append(stages,
+			&dense{layerName: fmt.Sprintf("fc%d", l+1), inputs: widths[l], outs: widths[l+1], fan: widths[l], last: l == len(widths)-2})
 	}
 	return stages
 }

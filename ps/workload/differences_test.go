@@ -21,7 +21,8 @@ func wideParams(m *bound) [][]float64 {
 
 // agreeWithDifferences compares loss, hits and gradients of m on x with a reference in float64. Of each trained parameter it compares
 // up to most elements drawn by r, or all elements if r is nil.
-func agreeWithDifferences(t *testing.T, m *bound, x Batch, r *rand.Rand, most int, reference func(params [][]float64) (loss float64, correct int)) {
+func agreeWithDifferences(t *testing.T, m *bound, x Batch, r *rand.Rand, most int,
+	reference func(params [][]float64) (loss float64, correct int)) {
 	t.Helper()
 	for i := range m.grads {
 		for j := range m.grads[i] {

@@ -99,7 +99,8 @@ func (m *factorization) Eval(x Batch) (loss float64, correct int, err error) {
 
 func (m *factorization) mustFit(x Batch) {
 	if x.Cols != ratingCols || len(x.X) < x.N*ratingCols {
-		panic(fmt.Sprintf("workload: batch of %d x %d with %d values is not a batch of ratings, which model %s takes", x.N, x.Cols, len(x.X), m.spec.Name))
+		panic(fmt.Sprintf("workload: batch of %d x %d with %d values is not a batch of ratings, which model %s takes", x.N,
+			x.Cols, len(x.X), m.spec.Name))
 	}
 	if m.left == nil {
 		panic(fmt.Sprintf("workload: model %s used before Bind", m.spec.Name))
@@ -155,7 +156,8 @@ func add(dst, v []float32, g float32) {
 func mustTakeRatings(m ModelEntry, from Samples) error {
 	switch has := from.Matrix != (Matrix{}); {
 	case m.Ratings && !has:
-		return fmt.Errorf("model %s: the data set's rows are not ratings; choose one of the sets %s", m.Name, strings.Join(RatingSetNames(), ", "))
+		return fmt.Errorf("model %s: the data set's rows are not ratings; choose one of the sets %s", m.Name,
+			strings.Join(RatingSetNames(), ", "))
 	case !m.Ratings && has:
 		return fmt.Errorf("model %s: the data set holds ratings, entries of a matrix; choose model matrix_factorization", m.Name)
 	}

@@ -137,7 +137,8 @@ func TestFactorizationMisuse(t *testing.T) {
 	}{
 		{ModelSpec{Name: factorizationName}, from, "rank is 0, need 1 to 4096"},
 		{ModelSpec{Name: factorizationName, Rank: 4, Layers: []int{3}}, from, "has no hidden layers"},
-		{ModelSpec{Name: factorizationName, Rank: 4}, Samples{Cols: 4, Classes: 2}, "are not ratings; choose one of the sets ratings, generated_ratings"},
+		{ModelSpec{Name: factorizationName, Rank: 4}, Samples{Cols: 4, Classes: 2},
+			"are not ratings; choose one of the sets ratings, generated_ratings"},
 		{ModelSpec{Name: "softmax"}, from, "the data set holds ratings, entries of a matrix; choose model matrix_factorization"},
 		{ModelSpec{Name: "sparse_logistic"}, from, "the data set holds ratings"},
 	} {

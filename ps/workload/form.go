@@ -49,7 +49,8 @@ func otherSeparator(line string) (hint string, ok bool) {
 		})
 		switch {
 		case numbers && commas > 0:
-			return fmt.Sprintf("; %s separate the values, which have decimal commas: write points for these commas, and commas in place of the %s", s.name, s.name), true
+			return fmt.Sprintf("; %s separate the values, which have decimal commas: write points for these commas, and "+
+				"commas in place of the %s", s.name, s.name), true
 		case numbers:
 			return fmt.Sprintf("; %s separate the values, and the values of csv are separated by commas: write commas in their place", s.name), true
 		}

@@ -31,11 +31,13 @@ func loadGenerated(s DataSpec, in *reading) (*Set, error) {
 	case s.Classes < 2:
 		return nil, fmt.Errorf("data: set generated needs classes of at least 2, have %d", s.Classes)
 	case s.Image != Image{} && (s.Image.values() != s.Features || min(s.Image.Channels, s.Image.Height, s.Image.Width) < 1):
-		return nil, fmt.Errorf("data: set generated: an image of %d x %d x %d does not have features %d; set features to the product", s.Image.Channels, s.Image.Height, s.Image.Width, s.Features)
+		return nil, fmt.Errorf("data: set generated: an image of %d x %d x %d does not have features %d; set features to "+
+			"the product", s.Image.Channels, s.Image.Height, s.Image.Width, s.Features)
 	case s.Rows+s.TestRows > math.MaxInt32:
 		return nil, fmt.Errorf("data: set generated: %d rows and %d test_rows, at most %d together", s.Rows, s.TestRows, math.MaxInt32)
 	case s.Features > featuresMax || s.Classes > classesMax || s.Classes*s.Features > 1<<28:
-		return nil, fmt.Errorf("data: set generated: %d classes of %d features; at most %d, %d, and %d for their product", s.Classes, s.Features, classesMax, featuresMax, 1<<28)
+		return nil, fmt.Errorf("data: set generated: %d classes of %d features; at most %d, %d, and %d for their product",
+			s.Classes, s.Features, classesMax, featuresMax, 1<<28)
 	}
 	train := &blobs{rows: s.Rows, features: s.Features, classes: s.Classes, seed: mix(s.Seed, 0x626c6f6273), normal: newNormals()}
 	var err error

@@ -27,13 +27,15 @@ func loadGeneratedRatings(s DataSpec, in *reading) (*Set, error) {
 	case m.Rows < 1 || m.Columns < 1 || m.Rows > matrixMax || m.Columns > matrixMax:
 		return nil, fmt.Errorf("data: set generated_ratings: a matrix of %d x %d; rows and columns must be 1 to %d", m.Rows, m.Columns, matrixMax)
 	case s.Rank < 1 || s.Rank > rankMax || (m.Rows+m.Columns)*s.Rank > 1<<28:
-		return nil, fmt.Errorf("data: set generated_ratings: rank %d of a matrix of %d x %d; it must be 1 to %d, and (rows+columns)*rank at most %d", s.Rank, m.Rows, m.Columns, rankMax, 1<<28)
+		return nil, fmt.Errorf("data: set generated_ratings: rank %d of a matrix of %d x %d; it must be 1 to %d, and "+
+			"(rows+columns)*rank at most %d", s.Rank, m.Rows, m.Columns, rankMax, 1<<28)
 	case s.Noise < 0 || !(s.Noise <= 1e6):
 		return nil, fmt.Errorf("data: set generated_ratings: noise is %g, must be 0 to 1e6", s.Noise)
 	case s.Rows+s.TestRows > math.MaxInt32:
 		return nil, fmt.Errorf("data: set generated_ratings: %d rows and %d test_rows, at most %d together", s.Rows, s.TestRows, math.MaxInt32)
 	}
-	train := &product{rows: s.Rows, matrix: m, rank: s.Rank, noise: float32(s.Noise), seed: mix(s.Seed, 0x726174696e6773), normal: newNormals()}
+	train := &product{rows: s.Rows, matrix: m, rank: s.Rank, noise: float32(s.Noise),
+		seed: mix(s.Seed, 0x726174696e6773), normal: newNormals()}
 	factors, err := in.make(s.Set, "the factors of its matrix", (m.Rows+m.Columns)*s.Rank)
 	if err != nil {
 		return nil, err

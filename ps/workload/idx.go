@@ -31,7 +31,8 @@ func loadIDX(s DataSpec, in *reading) (*Set, error) {
 		return nil, err
 	}
 	if a, b := train.image, test.image; a != b {
-		return nil, fmt.Errorf("data: %s: training images have %d x %d pixels, test images %d x %d; are the files of one set?", s.Path, a.Height, a.Width, b.Height, b.Width)
+		return nil, fmt.Errorf("data: %s: training images have %d x %d pixels, test images %d x %d; are the files of one "+
+			"set?", s.Path, a.Height, a.Width, b.Height, b.Width)
 	}
 	set := &Set{Train: train, Test: test, Image: train.image}
 	train.values = [][256]float32{byteValues(cmp.Or(s.Scale, 255), 0, 1)}
@@ -52,7 +53,8 @@ func loadIDX(s DataSpec, in *reading) (*Set, error) {
 }
 
 func readIDXPart(folder, part string, classes int, in *reading) (*pixels, error) {
-	const hint = "the folder needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte; Fashion-MNIST: apt-get install dataset-fashion-mnist, then path /usr/share/datasets/fashion-mnist"
+	const hint = "the folder needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, " +
+		"t10k-labels-idx1-ubyte; Fashion-MNIST: apt-get install dataset-fashion-mnist, then path /usr/share/datasets/fashion-mnist"
 	imagesPath := idxPath(folder, part+"-images", "idx3-ubyte")
 	labelsPath := idxPath(folder, part+"-labels", "idx1-ubyte")
 	var data, classOf []byte
@@ -72,7 +74,8 @@ func readIDXPart(folder, part string, classes int, in *reading) (*pixels, error)
 		return nil, err
 	}
 	if len(classOf) != dims[0] {
-		return nil, fmt.Errorf("data: %s has %d images, but %s has %d labels; are the files of one set?", imagesPath, dims[0], labelsPath, len(classOf))
+		return nil, fmt.Errorf("data: %s has %d images, but %s has %d labels; are the files of one set?", imagesPath,
+			dims[0], labelsPath, len(classOf))
 	}
 	if err := checkByteLabels(labelsPath, classOf, classes, 8, 1); err != nil {
 		return nil, err
@@ -100,7 +103,8 @@ func parseIDX(path string, src *source, magic uint32, in *reading) ([]byte, []in
 	}
 	header := int64(4 + 4*len(dims))
 	promise := func(has string) error {
-		return fmt.Errorf("data: %s: dimensions %v at offset 4 promise %d bytes of values, the file has %s; fetch it again", path, dims, want, has)
+		return fmt.Errorf("data: %s: dimensions %v at offset 4 promise %d bytes of values, the file has %s; fetch it again",
+			path, dims, want, has)
 	}
 	switch {
 	case src.gz && want > src.bytesMost():
@@ -140,13 +144,16 @@ func idxHeader(path string, src *source, magic uint32) (dims []int, want int64, 
 		return nil, 0, err // the source has named the file
 	}
 	if n < 4 {
-		return nil, 0, fmt.Errorf("data: %s: %d bytes, an IDX file has at least %d; the file is empty or cut short, fetch it again", path, n, len(b))
+		return nil, 0, fmt.Errorf("data: %s: %d bytes, an IDX file has at least %d; the file is empty or cut short, "+
+			"fetch it again", path, n, len(b))
 	}
 	if got := binary.BigEndian.Uint32(b); got != magic {
-		return nil, 0, fmt.Errorf("data: %s: magic number at offset 0 is 0x%08x, want 0x%08x (unsigned bytes, %d dimensions); images and labels swapped, or not an IDX file?", path, got, magic, len(dims))
+		return nil, 0, fmt.Errorf("data: %s: magic number at offset 0 is 0x%08x, want 0x%08x (unsigned bytes, %d "+
+			"dimensions); images and labels swapped, or not an IDX file?", path, got, magic, len(dims))
 	}
 	if n < len(b) {
-		return nil, 0, fmt.Errorf("data: %s: %d bytes, an IDX file of %d dimensions has at least %d; the file is cut short, fetch it again", path, n, len(dims), len(b))
+		return nil, 0, fmt.Errorf("data: %s: %d bytes, an IDX file of %d dimensions has at least %d; the file is cut "+
+			"short, fetch it again", path, n, len(dims), len(b))
 	}
 	want = 1
 	for i := range dims {
@@ -163,7 +170,8 @@ func idxHeader(path string, src *source, magic uint32) (dims []int, want int64, 
 func checkByteLabels(path string, labels []byte, classes, first, stride int) error {
 	for i, y := range labels {
 		if classes > 0 && int(y) >= classes {
-			return fmt.Errorf("data: %s: label of row %d at offset %d is %d, must be 0 to %d; is the number of classes right?", path, i, first+i*stride, y, classes-1)
+			return fmt.Errorf("data: %s: label of row %d at offset %d is %d, must be 0 to %d; is the number of classes right?",
+				path, i, first+i*stride, y, classes-1)
 		}
 	}
 	return nil

@@ -132,7 +132,8 @@ func TestLeNetRefusals(t *testing.T) {
 		from Samples
 		want string
 	}{
-		{ModelSpec{Name: "lenet"}, images(1, 11, 12, 10), "images of 11 x 12 are too small for two convolutions and poolings; need at least 12 x 12"},
+		{ModelSpec{Name: "lenet"}, images(1, 11, 12, 10),
+			"images of 11 x 12 are too small for two convolutions and poolings; need at least 12 x 12"},
 		{ModelSpec{Name: "lenet"}, images(3, 32, 8, 10), "images of 32 x 8 are too small"},
 		{ModelSpec{Name: "lenet", Layers: []int{10}}, images(1, 28, 28, 10), "layers is [10]; leave it out"},
 		{ModelSpec{Name: "lenet"}, Samples{Cols: 64, Classes: 10}, "rows are 64 numbers, not images; choose one of the sets idx, cifar10"},

@@ -84,11 +84,13 @@ func parseLIBSVM(src *source, s DataSpec, in *reading) (*sparse, error) {
 			label, minus = "0", true
 		}
 		if minus && zero {
-			return nil, fmt.Errorf("data: %s:%d: label %s, but labels -1 and 0 mean the same and both occur; use -1 and +1, or class numbers from 0", src.path, lines.n, first)
+			return nil, fmt.Errorf("data: %s:%d: label %s, but labels -1 and 0 mean the same and both occur; use -1 and +1, "+
+				"or class numbers from 0", src.path, lines.n, first)
 		}
 		y, err := parseLabel(label, s.Classes)
 		if err != nil {
-			return nil, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, cmp.Or(libsvmHint(string(line), len(t.y) == 0), labelHint(label, s.Classes)))
+			return nil, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err,
+				cmp.Or(libsvmHint(string(line), len(t.y) == 0), labelHint(label, s.Classes)))
 		}
 		if err := t.add(src, lines.n, entries, s, in); err != nil {
 			return nil, err

@@ -87,11 +87,13 @@ func (l *lines) check(line []byte) error {
 		case c == 0:
 			return fmt.Errorf("data: %s:%d:%d: a byte 0: the file is not text, or is in UTF-16; save it as UTF-8", l.src.path, l.n, i+1)
 		case c <= 0x7f:
-			return fmt.Errorf("data: %s:%d:%d: the control character U+%04X; end lines with LF, CR LF or CR, and remove other control characters", l.src.path, l.n, i+1, c)
+			return fmt.Errorf("data: %s:%d:%d: the control character U+%04X; end lines with LF, CR LF or CR, and remove "+
+				"other control characters", l.src.path, l.n, i+1, c)
 		}
 		for _, end := range []rune{'\u0085', '\u2028', '\u2029'} {
 			if bytes.HasPrefix(line[i:], []byte(string(end))) {
-				return fmt.Errorf("data: %s:%d:%d: U+%04X, which some programs take for the end of a line; end lines with LF, CR LF or CR", l.src.path, l.n, i+1, end)
+				return fmt.Errorf("data: %s:%d:%d: U+%04X, which some programs take for the end of a line; end lines with LF, "+
+					"CR LF or CR", l.src.path, l.n, i+1, end)
 			}
 		}
 	}
@@ -101,7 +103,8 @@ func (l *lines) check(line []byte) error {
 // end is called after the last line. It notes that this line has no end.
 func (l *lines) end(in *reading) {
 	if l.open {
-		in.notes = append(in.notes, fmt.Sprintf("data: %s: line %d, the last, has no newline at its end: the file may have been cut short, even in the middle of a number; compare it with its source, or end the line if it is complete", l.src.path, l.n-1))
+		in.notes = append(in.notes, fmt.Sprintf("data: %s: line %d, the last, has no newline at its end: the file may "+
+			"have been cut short, even in the middle of a number; compare it with its source, or end the line if it is complete", l.src.path, l.n-1))
 	}
 }
 

@@ -50,11 +50,13 @@ func TestLineEnds(t *testing.T) {
 func TestOtherLineEndsAreRefused(t *testing.T) {
 	for name, rows := range textSets {
 		for end, want := range map[string]string{
-			"\u0085": "U+0085", "\u2028": "U+2028", "\u2029": "U+2029", "\v": "U+000B", "\f": "U+000C", "\x1e": "U+001E", "\x00": "a byte 0", "\x1b[2J": "U+001B",
+			"\u0085": "U+0085", "\u2028": "U+2028", "\u2029": "U+2029", "\v": "U+000B", "\f": "U+000C", "\x1e": "U+001E",
+			"\x00": "a byte 0", "\x1b[2J": "U+001B",
 		} {
 			text := rows[0] + "\n" + rows[1] + end + rows[2] + "\n"
 			_, err := Load(DataSpec{Set: name, Path: filepath.Join(write(t, map[string]string{"a": text}), "a")})
-			if place := fmt.Sprintf("a:2:%d: ", len(rows[1])+1); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), place) {
+			if place := fmt.Sprintf("a:2:%d: ", len(rows[1])+1); err == nil || !strings.Contains(err.Error(), want) ||
+				!strings.Contains(err.Error(), place) {
 				t.Errorf("%s, lines that end with %q: %v; must name %s at %s", name, end, err, want, place)
 			}
 		}
@@ -64,10 +66,13 @@ func TestOtherLineEndsAreRefused(t *testing.T) {
 // The fields after a rating must be its time. Otherwise the line is refused, because it may hold several ratings.
 func TestFieldsAfterARating(t *testing.T) {
 	for text, fine := range map[string]bool{
-		"1,2,3,978300760": true, "1,2,3,978300760.5": true, "1,2,3,2005-09-06": true, `1,2,3,"2005-04-02 23:53:47"`: true, "1,2,3,2005/09/06 7:00": true,
-		"1,2,3,2005-09-06T07:00:00Z": true, "1,2,3,2005-09-06T07:00:00.123+02:00": true, "1,2,3,06.09.2005": true, "1,2,3,20050906T070000Z": true, `1,2,3,"2005-09-06","7:00"`: true,
+		"1,2,3,978300760": true, "1,2,3,978300760.5": true, "1,2,3,2005-09-06": true, `1,2,3,"2005-04-02 23:53:47"`: true,
+		"1,2,3,2005/09/06 7:00":      true,
+		"1,2,3,2005-09-06T07:00:00Z": true, "1,2,3,2005-09-06T07:00:00.123+02:00": true, "1,2,3,06.09.2005": true,
+		"1,2,3,20050906T070000Z": true, `1,2,3,"2005-09-06","7:00"`: true,
 		"1,2,34,5,6": false, "1,2,3 4,5,6": false, "1,2,3,4,5,6": false, "1,2,3,Jumanji": false, "1,2,3,4 5": false, "1,2,3,1-2 3:4 5": false,
-		"1,2,3,-": false, "1,2,3,T": false, "1,2,3,": false, "1,2,3,+1": false, "1,2,3,:": false, "1,2,3,4.5": false, "1,2,3,1-2": false, "1,2,3,Z": false, `1,2,3,""`: false, "1,2,3,2005-09-06T": false,
+		"1,2,3,-": false, "1,2,3,T": false, "1,2,3,": false, "1,2,3,+1": false, "1,2,3,:": false, "1,2,3,4.5": false,
+		"1,2,3,1-2": false, "1,2,3,Z": false, `1,2,3,""`: false, "1,2,3,2005-09-06T": false,
 		"1,2,3,2005-09-06,": false, "1,2,3,,7:00": false, "1,2,3,..": false, "1,2,3,-- ::": false,
 	} {
 		_, err := Load(DataSpec{Set: "ratings", Path: filepath.Join(write(t, map[string]string{"a": "0,0,1\n" + text + "\n"}), "a")})
@@ -217,7 +222,8 @@ func TestDataAreRegularFiles(t *testing.T) {
 		{"csv", fifo, "a FIFO"}, {"libsvm", fifo, "a FIFO"}, {"ratings", fifo, "a FIFO"}, {"idx", dir, "a FIFO"}, {"cifar10", dir, "a FIFO"},
 		{"csv", "/dev/zero", "a device"}, {"libsvm", "/dev/null", "a device"},
 	} {
-		if _, err := Load(DataSpec{Set: c.set, Path: c.path}); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "must be a regular file") {
+		if _, err := Load(DataSpec{Set: c.set, Path: c.path}); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "must be a regular file") {
 			t.Errorf("%s of %s: %v", c.set, c.path, err)
 		}
 	}

@@ -34,8 +34,9 @@ func TestASetSaysWhatItHolds(t *testing.T) {
 		}
 	}
 	dir := write(t, map[string]string{
-		"train-images-idx3-ubyte.gz": idx(0x803, []uint32{3000, 28, 28}, pixels...), "train-labels-idx1-ubyte": idx(0x801, []uint32{3000}, make([]byte, 3000)...),
-		"t10k-images-idx3-ubyte": idx(0x803, []uint32{1, 28, 28}, pixels[:784]...), "t10k-labels-idx1-ubyte": idx(0x801, []uint32{1}, 1),
+		"train-images-idx3-ubyte.gz": idx(0x803, []uint32{3000, 28, 28}, pixels...),
+		"train-labels-idx1-ubyte":    idx(0x801, []uint32{3000}, make([]byte, 3000)...),
+		"t10k-images-idx3-ubyte":     idx(0x803, []uint32{1, 28, 28}, pixels[:784]...), "t10k-labels-idx1-ubyte": idx(0x801, []uint32{1}, 1),
 		"a.csv": comma.String(), "a.libsvm": sparse.String(), "a.ratings": rated.String(),
 	})
 	cifar := map[string]string{"test_batch.bin": cifarRecordOf(0, 1)}
@@ -86,7 +87,8 @@ func TestParameterNamesDoNotDependOnTheSamples(t *testing.T) {
 		case "matrix_factorization":
 			s.Rank = 3
 		}
-		for _, from := range []Samples{{Cols: 3 * 32 * 32, Classes: 2, Image: Image{3, 32, 32}}, {Cols: 28 * 28, Classes: 2, Image: Image{1, 28, 28}}} {
+		for _, from := range []Samples{{Cols: 3 * 32 * 32, Classes: 2, Image: Image{3, 32, 32}},
+			{Cols: 28 * 28, Classes: 2, Image: Image{1, 28, 28}}} {
 			if TakesRatings(name) {
 				from = Samples{Cols: ratingCols, Matrix: Matrix{from.Cols, 9}}
 			}

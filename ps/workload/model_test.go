@@ -315,7 +315,8 @@ func TestNewModelErrors(t *testing.T) {
 		batch          int
 		want           string
 	}{
-		{ModelSpec{Name: "cnn"}, 4, 2, 1, `model "cnn" is not known; choose one of: softmax, mlp, lenet, resnet20, resnet32, resnet44, resnet56, resnet110, logistic, sparse_logistic, matrix_factorization, synthetic`},
+		{ModelSpec{Name: "cnn"}, 4, 2, 1,
+			`model "cnn" is not known; choose one of: softmax, mlp, lenet, resnet20, resnet32, resnet44, resnet56, resnet110, logistic, sparse_logistic, matrix_factorization, synthetic`},
 		{ModelSpec{Name: "synthetic"}, 4, 2, 1, "layers is empty"},
 		{ModelSpec{Name: "synthetic", Layers: []int{5, 0}}, 4, 2, 1, "layer 2 has 0 parameters"},
 		{ModelSpec{Name: "mlp"}, 4, 2, 1, "layers is empty"},
@@ -326,9 +327,12 @@ func TestNewModelErrors(t *testing.T) {
 		{ModelSpec{Name: "softmax"}, 0, 2, 1, "0 inputs"},
 		{ModelSpec{Name: "softmax"}, 4, 1, 1, "1 classes"},
 		{ModelSpec{Name: "softmax"}, 4, 2, 0, "batches of 0"},
-		{ModelSpec{Name: "lenet"}, 784, 10, 1, "model lenet: the data set's rows are 784 numbers, not images; choose one of the sets idx, cifar10, give image to generated, or choose model mlp"},
+		{ModelSpec{Name: "lenet"}, 784, 10, 1,
+			"model lenet: the data set's rows are 784 numbers, not images; choose one of the sets idx, cifar10, give image " +
+				"to generated, or choose model mlp"},
 	} {
-		if _, err := NewModel(c.spec, Samples{Cols: c.inputs, Classes: c.labels}, cpu.New(1), c.batch); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewModel(c.spec, Samples{Cols: c.inputs, Classes: c.labels}, cpu.New(1), c.batch); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want %q in it", c.spec, err, c.want)
 		}
 	}

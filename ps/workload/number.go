@@ -76,11 +76,13 @@ func parseValue(field string, scale float64) (float32, error) {
 		return 0, notANumber(field)
 	}
 	if math.Abs(v) > math.MaxFloat32 {
-		return 0, fmt.Errorf("value %s is not finite in float32, whose largest is %.8g; correct it, or remove the row", clip(field), math.MaxFloat32)
+		return 0, fmt.Errorf("value %s is not finite in float32, whose largest is %.8g; correct it, or remove the row",
+			clip(field), math.MaxFloat32)
 	}
 	if scale != 0 {
 		if v /= scale; math.Abs(v) > math.MaxFloat32 {
-			return 0, fmt.Errorf("value %s divided by data.scale, %g, is not finite in float32, whose largest is %.8g; raise data.scale", clip(field), scale, math.MaxFloat32)
+			return 0, fmt.Errorf("value %s divided by data.scale, %g, is not finite in float32, whose largest is %.8g; "+
+				"raise data.scale", clip(field), scale, math.MaxFloat32)
 		}
 	}
 	return float32(v), nil

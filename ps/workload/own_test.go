@@ -19,12 +19,18 @@ func TestModelsOfOtherModules(t *testing.T) {
 	defer func() { models = before }()
 	models = slices.Clip(models)
 	for want, change := range map[string]func(e *ModelEntry){
-		`model "mlp": the name is taken; choose another one. Taken are softmax, mlp`:                     func(e *ModelEntry) { e.Name = "mlp" },
-		`model "My Net": its name "My Net" is not allowed; a name has small letters, digits and _`:       func(e *ModelEntry) { e.Name = "My Net" },
-		`model "mine": its ModelEntry lacks the field Doc`:                                               func(e *ModelEntry) { e.Doc = "" },
-		`model "mine": its ModelEntry lacks the field Layers`:                                            func(e *ModelEntry) { e.Layers = nil },
-		`model "mine": its ModelEntry lacks the field New`:                                               func(e *ModelEntry) { e.New = nil },
-		`model "mine": it takes one kind of samples: set one of Images, Ratings and Sparse, or none for`: func(e *ModelEntry) { e.Images, e.Sparse = true, true },
+		`model "mlp": the name is taken; choose another one. Taken are softmax, mlp`: func(e *ModelEntry) { e.Name = "mlp" },
+		`model "My Net": its name "My Net" is not allowed; a name has small letters, digits and _`: func(
+			e *ModelEntry) {
+			e.Name = "My Net"
+		},
+		`model "mine": its ModelEntry lacks the field Doc`:    func(e *ModelEntry) { e.Doc = "" },
+		`model "mine": its ModelEntry lacks the field Layers`: func(e *ModelEntry) { e.Layers = nil },
+		`model "mine": its ModelEntry lacks the field New`:    func(e *ModelEntry) { e.New = nil },
+		`model "mine": it takes one kind of samples: set one of Images, Ratings and Sparse, or none for`: func(
+			e *ModelEntry) {
+			e.Images, e.Sparse = true, true
+		},
 	} {
 		e := ownEntry("mine")
 		change(&e)
@@ -37,10 +43,12 @@ func TestModelsOfOtherModules(t *testing.T) {
 	if err := Add(ownEntry("mine"), broken); err != nil {
 		t.Fatal(err)
 	}
-	if got := ModelNames(); got[len(got)-2] != "mine" || !slices.Contains(WithLayers(), "mine") || OwnDocs() != "; mine: a model for tests; broken: a model for tests" {
+	if got := ModelNames(); got[len(got)-2] != "mine" || !slices.Contains(WithLayers(), "mine") ||
+		OwnDocs() != "; mine: a model for tests; broken: a model for tests" {
 		t.Errorf("names %v, with layers %v, docs %q", got, WithLayers(), OwnDocs())
 	}
-	if got := ParamNames(ModelSpec{Name: "mine", States: []string{"velocity"}}); !slices.Equal(got, []string{"fc1.weight", "fc1.bias", "fc1.weight.velocity", "fc1.bias.velocity"}) {
+	if got := ParamNames(ModelSpec{Name: "mine", States: []string{"velocity"}}); !slices.Equal(got,
+		[]string{"fc1.weight", "fc1.bias", "fc1.weight.velocity", "fc1.bias.velocity"}) {
 		t.Errorf("names of parameters: %v", got)
 	}
 	from := Samples{Cols: 4, Classes: 2}

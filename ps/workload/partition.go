@@ -49,7 +49,8 @@ func Partition(scheme string, rows, workers, worker int, seed uint64) ([]int32, 
 		case rows < 1 || rows > math.MaxInt32:
 			return nil, fmt.Errorf("partition %s: %d rows, must be 1 to %d", scheme, rows, math.MaxInt32)
 		case rows < workers && !p.overlap:
-			return nil, fmt.Errorf("partition %s: %d rows for %d workers leave some without data; use at most %d workers, or overlap_reshuffle", scheme, rows, workers, rows)
+			return nil, fmt.Errorf("partition %s: %d rows for %d workers leave some without data; use at most %d workers, "+
+				"or overlap_reshuffle", scheme, rows, workers, rows)
 		}
 		return p.rows(rows, workers, worker, seed), nil
 	}
@@ -81,8 +82,9 @@ func reshuffle(rows, _, worker int, seed uint64) []int32 {
 	return all
 }
 
-// Deal returns the rows of a worker whom an assignment gives sizes[worker] of them: a block of one permutation, which depends on the seed and on
-// the assignment's number. The sizes add up to the number of rows. Source: DBS deals contiguous slices of a seeded shuffle [A].
+// Deal returns the rows of a worker whom an assignment gives sizes[worker] of them: a block of one permutation, which
+// depends on the seed and on the assignment's number. The sizes add up to the number of rows. Source: DBS deals
+// contiguous slices of a seeded shuffle [A].
 func Deal(sizes []int, worker int, seed uint64, number int64) []int32 {
 	rows, at := 0, 0
 	for i, n := range sizes {

@@ -19,7 +19,8 @@ func ofPermutation(rows, lo, hi int, from *rand.PCG) []int32 {
 	if rows >= apartMin {
 		apartLock.Lock()
 		defer apartLock.Unlock()
-		if raw, err := syscall.Mmap(-1, 0, rows*valueBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE); err == nil {
+		if raw, err := syscall.Mmap(-1, 0, rows*valueBytes, syscall.PROT_READ|syscall.PROT_WRITE,
+			syscall.MAP_ANON|syscall.MAP_PRIVATE); err == nil {
 			defer syscall.Munmap(raw) // never fails for a whole mapping
 			all := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(raw))), rows)
 			for r := range all {

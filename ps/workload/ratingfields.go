@@ -53,7 +53,8 @@ func (s *separator) hint(line string, first bool, fields []string) string {
 		return "; remove the header line"
 	case first:
 		return ""
-	case len(fields) < ratingCols || slices.ContainsFunc(fields[:ratingCols], func(f string) bool { return strings.ContainsAny(f, "\t;, ") || strings.Contains(f, "::") }):
+	case len(fields) < ratingCols ||
+		slices.ContainsFunc(fields[:ratingCols], func(f string) bool { return strings.ContainsAny(f, "\t;, ") || strings.Contains(f, "::") }):
 		return fmt.Sprintf("; the first line separates fields with %s, so all lines must; a value has a decimal point", s.name)
 	}
 	return ""

@@ -127,7 +127,8 @@ func parseRating(fields []string) (row, column int, value float32, err error) {
 		at[i] = int(n)
 	}
 	if !areTime(fields[ratingCols:]) {
-		return 0, 0, 0, fmt.Errorf("%d values, but %s after row,column,value is not a time: are these several ratings in one line, or other columns? end each line, and keep row,column,value",
+		return 0, 0, 0, fmt.Errorf("%d values, but %s after row,column,value is not a time: are these several ratings in "+
+			"one line, or other columns? end each line, and keep row,column,value",
 			len(fields), clip(strings.Join(fields[ratingCols:min(len(fields), ratingCols+2)], " ")))
 	}
 	value, err = parseValue(fields[2], 0)

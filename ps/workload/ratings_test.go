@@ -76,9 +76,10 @@ func TestBadRatings(t *testing.T) {
 		"1::::3::978301968\n":                               "u:1: the column, field 2, is empty",
 		"0;0;4,5\n":                                         `u:1: value "4,5" is not a number: it has a decimal comma; write 4.5`,
 		"0;0;4\n1;1;4,5\n":                                  `u:2: value "4,5" is not a number: it has a decimal comma; write 4.5`,
-		"1,2,3\n1::2::3\n":                                  "u:2: 1 values, want 3: row,column,value; the first line separates fields with commas, so all lines must",
-		"1\t2\t3\n1 2 3\n":                                  "u:2: 1 values, want 3: row,column,value; the first line separates fields with tabs",
-		strings.Repeat("1", 2<<20):                          "u: line 1 is longer than 1048576 bytes; want lines of row,column,value",
+		"1,2,3\n1::2::3\n": "u:2: 1 values, want 3: row,column,value; the first line " +
+			"separates fields with commas, so all lines must",
+		"1\t2\t3\n1 2 3\n":         "u:2: 1 values, want 3: row,column,value; the first line separates fields with tabs",
+		strings.Repeat("1", 2<<20): "u: line 1 is longer than 1048576 bytes; want lines of row,column,value",
 	} {
 		path := filepath.Join(write(t, map[string]string{"u": content}), "u")
 		if _, err := Load(DataSpec{Set: "ratings", Path: path}); err == nil || !strings.Contains(err.Error(), want) {

@@ -43,7 +43,8 @@ func (in *reading) read(path, hint string, parse func(src *source) error) error 
 
 // full is the error for rows that do not fit into the memory.
 func (in *reading) full(src *source) error {
-	return fmt.Errorf("data: %s: after %d unpacked bytes the rows take more than %d bytes of memory, which is cluster.memory_max; is it the right file? raise cluster.memory_max if the hosts have the memory", src.path, src.bytes, in.most)
+	return fmt.Errorf("data: %s: after %d unpacked bytes the rows take more than %d bytes of memory, which is "+
+		"cluster.memory_max; is it the right file? raise cluster.memory_max if the hosts have the memory", src.path, src.bytes, in.most)
 }
 
 // take counts bytes that will be allocated. It fails if there is no memory left for them.
@@ -60,7 +61,8 @@ func (in *reading) take(src *source, bytes int64) error {
 func (in *reading) make(set, what string, n int) ([]float32, error) {
 	bytes := valueBytes * int64(n)
 	if bytes > in.left {
-		return nil, fmt.Errorf("data: set %s: %s take %d bytes, more than the %d of cluster.memory_max: raise it if the hosts have the memory, or generate smaller data", set, what, bytes, in.most)
+		return nil, fmt.Errorf("data: set %s: %s take %d bytes, more than the %d of cluster.memory_max: raise it if the "+
+			"hosts have the memory, or generate smaller data", set, what, bytes, in.most)
 	}
 	in.left -= bytes
 	in.peak = max(in.peak, in.most-in.left)

@@ -55,8 +55,10 @@ func TestRealSets(t *testing.T) {
 		first       string // SHA-256 of the first file, unpacked
 	}{
 		{"fashion-mnist", fashion, 784, repeat(10, 6000), repeat(10, 1000), "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"},
-		{"optdigits", optdigits, 64, []int{376, 389, 380, 389, 387, 376, 377, 387, 380, 382}, []int{178, 182, 177, 183, 181, 182, 181, 179, 174, 180}, "e1b683cc211604fe8fd8c4417e6a69f31380e0c61d4af22e93cc21e9257ffedd"},
-		{"a9a", a9a, 123, []int{32561 - 7841, 7841}, []int{16281 - 3846, 3846}, "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906"},
+		{"optdigits", optdigits, 64, []int{376, 389, 380, 389, 387, 376, 377, 387, 380, 382},
+			[]int{178, 182, 177, 183, 181, 182, 181, 179, 174, 180}, "e1b683cc211604fe8fd8c4417e6a69f31380e0c61d4af22e93cc21e9257ffedd"},
+		{"a9a", a9a, 123, []int{32561 - 7841, 7841}, []int{16281 - 3846, 3846},
+			"f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906"},
 		{"cifar10", func(t *testing.T) DataSpec { return DataSpec{Set: "cifar10", Path: testData(t, "cifar-10")} }, 3072,
 			repeat(10, 5000), repeat(10, 1000), "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
 	} {

@@ -40,7 +40,9 @@ func residual(n int) func(ModelSpec, Samples) []stage {
 				stages, top = append(stages, middle, end), end
 			}
 		}
-		return append(stages, &pooledDense{in: top.conv.out, dense: dense{layerName: "fc", inputs: top.conv.out.Channels, outs: from.Classes, fan: top.conv.out.Channels, last: true}})
+		return append(stages,
+			&pooledDense{in: top.conv.out,
+				dense: dense{layerName: "fc", inputs: top.conv.out.Channels, outs: from.Classes, fan: top.conv.out.Channels, last: true}})
 	}
 }
 

@@ -217,7 +217,8 @@ func TestResidualRefusals(t *testing.T) {
 		from Samples
 		want string
 	}{
-		{ModelSpec{Name: "resnet20"}, images(3, 7, 32, 10), "model resnet20: images of 7 x 32 are too small for three groups that each halve them; need at least 8 x 8"},
+		{ModelSpec{Name: "resnet20"}, images(3, 7, 32, 10),
+			"model resnet20: images of 7 x 32 are too small for three groups that each halve them; need at least 8 x 8"},
 		{ModelSpec{Name: "resnet56", Layers: []int{3}}, images(3, 32, 32, 10), "has no hidden layers"},
 		{ModelSpec{Name: "resnet20"}, Samples{Cols: 784, Classes: 10}, "not images"},
 	} {

@@ -22,8 +22,8 @@ type Assignment struct {
 	From   int64   // its first iteration
 	Rows   []int32 // kept, and not changed
 	Batch  int     // rows of one iteration
-	// Pass is the number of iterations that an epoch over Rows takes. Its last batch is what is left then: some rows, at most one more than Batch. 0: every batch
-	// has Batch rows, and may extend from one epoch into the next.
+	// Pass is the number of iterations that an epoch over Rows takes. Its last batch is what is left then: some rows, at
+	// most one more than Batch. 0: every batch has Batch rows, and may extend from one epoch into the next.
 	Pass int64
 }
 
@@ -40,7 +40,8 @@ func NewSampler(rows []int32, batch int, seed uint64, worker int) *Sampler {
 func (s *Sampler) Assign(a Assignment) {
 	left := int64(len(a.Rows)) - (a.Pass-1)*int64(a.Batch) // for the last batch of a pass
 	if len(a.Rows) == 0 || a.Batch < 1 || a.Number < 0 || a.From < 0 || a.Pass < 0 || a.Pass > 0 && (left < 1 || left > int64(a.Batch)+1) {
-		panic(fmt.Sprintf("workload: sampler of %d rows in batches of %d, assignment %d from iteration %d, passes of %d iterations", len(a.Rows), a.Batch, a.Number, a.From, a.Pass))
+		panic(fmt.Sprintf("workload: sampler of %d rows in batches of %d, assignment %d from iteration %d, passes of %d "+
+			"iterations", len(a.Rows), a.Batch, a.Number, a.From, a.Pass))
 	}
 	s.current, s.key = a, s.worker
 	if a.Number > 0 { // the first assignment keeps the order from before there were assignments

@@ -64,7 +64,8 @@ const evalBytes = 64 << 20
 // An evaluation of ResNet-110 on the images of CIFAR-10 would take gigabytes with batches of 256.
 func TestEvaluationOfDeepNetworksIsBounded(t *testing.T) {
 	from := images(3, 32, 32, 10)
-	for name, most := range map[string]int64{"softmax": evalBytes, "lenet": evalBytes, "resnet20": evalBytes * 5 / 4, "resnet110": 2 * evalBytes} {
+	for name, most := range map[string]int64{"softmax": evalBytes, "lenet": evalBytes, "resnet20": evalBytes * 5 / 4,
+		"resnet110": 2 * evalBytes} {
 		s := ModelSpec{Name: name}
 		rows := evalRows(t, s, from)
 		if got := scratch(t, s, from).Of(rows); got > most || rows < 8 {

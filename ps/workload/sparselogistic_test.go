@@ -89,7 +89,8 @@ func TestSparseLogisticIsLogistic(t *testing.T) {
 
 // The entries of a batch equal its rows of numbers, for every table, and also if the batch is reused.
 func TestBatchTakesTheEntriesOfRows(t *testing.T) {
-	dir := write(t, map[string]string{"a": "-1 1:2 4:0.5 \n+1 2:1 3:0\n\n-1\n+1 1:1 2:2 3:3 4:4\n", "b": "2,0,0,0.5,0\n0,1,0,0,1\n0,0,0,0,0\n1,2,3,4,1\n"})
+	dir := write(t, map[string]string{"a": "-1 1:2 4:0.5 \n+1 2:1 3:0\n\n-1\n+1 1:1 2:2 3:3 4:4\n",
+		"b": "2,0,0,0.5,0\n0,1,0,0,1\n0,0,0,0,0\n1,2,3,4,1\n"})
 	for _, s := range []DataSpec{
 		{Set: "libsvm", Path: filepath.Join(dir, "a")},
 		{Set: "libsvm", Path: filepath.Join(dir, "a"), Rows: 3},

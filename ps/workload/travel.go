@@ -41,8 +41,8 @@ func (m *chain) wrap(what string, given [][]float32) side {
 	return s
 }
 
-// longestRun joins the first parts that lie side by side, and returns their number. The capacity of a part says whether the next one is of the
-// same arena: neighbours in memory may also be two allocations.
+// longestRun joins the first parts that lie side by side, and returns their number. The capacity of a part says
+// whether the next one is of the same arena: neighbours in memory may also be two allocations.
 func longestRun(parts [][]float32) (run []float32, n int) {
 	run = parts[0]
 	for n = 1; n < len(parts); n++ {
@@ -55,7 +55,8 @@ func longestRun(parts [][]float32) (run []float32, n int) {
 	return run, n
 }
 
-// inputs are the batches of a chain on its device. A device with memory of its own has two, so that the next batch travels while it computes.
+// inputs are the batches of a chain on its device. A device with memory of its own has two, so that the next batch
+// travels while it computes.
 type inputs struct {
 	buffers  []input
 	latest   int // the one that Forward used last
@@ -145,7 +146,8 @@ type scores struct {
 // score runs the loss kernel on n rows of logits and adds its results up in float64.
 func (m *chain) score(n int, logits, grad kernels.Vec) (loss float64, correct int) {
 	s := &m.scores
-	m.dev.launch(m.head, kernels.Args{V: kernels.Vecs{logits, m.in.labels, grad, s.vec.Slice(0, n), s.vec.Slice(n, 2*n)}, N: kernels.Sizes{n, m.from.Classes}})
+	m.dev.launch(m.head,
+		kernels.Args{V: kernels.Vecs{logits, m.in.labels, grad, s.vec.Slice(0, n), s.vec.Slice(n, 2*n)}, N: kernels.Sizes{n, m.from.Classes}})
 	if m.dev.download(s.host[:2*n], s.vec); m.dev.err != nil {
 		return 0, 0
 	}

@@ -26,12 +26,14 @@ func TestBaselinesOverMPI(t *testing.T) {
 		}
 		got := overMPI(t, n, append(set, rows)...)
 		if got.ParametersSHA256 != want.ParametersSHA256 || got.Baseline != "pslite" || got.Finished != "ok" || got.Samples != want.Samples {
-			t.Errorf("%v: ended %q with %s after %d samples, bsp with %s after %d", set, got.Finished, got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+			t.Errorf("%v: ended %q with %s after %d samples, bsp with %s after %d", set, got.Finished, got.ParametersSHA256,
+				got.Samples, want.ParametersSHA256, want.Samples)
 		}
 	}
 	for _, set := range [][]string{nil, {"evaluate.where=online"}} {
 		got := overMPI(t, 3, append(set, rows, "baseline=allreduce")...)
-		if got.Baseline != "allreduce" || got.Finished != "ok" || got.Servers != 0 || got.Workers != 3 || got.Samples != want.Samples || got.Iterations != want.Iterations {
+		if got.Baseline != "allreduce" || got.Finished != "ok" || got.Servers != 0 || got.Workers != 3 ||
+			got.Samples != want.Samples || got.Iterations != want.Iterations {
 			t.Errorf("summary %+v", got)
 		}
 		if x := math.Abs(float64(*got.TrainLoss - *want.TrainLoss)); x > 1e-4 {
@@ -45,7 +47,8 @@ func TestBaselinesOverMPI(t *testing.T) {
 
 // A sum in several buckets has the same result as one in a single bucket: 8 million parameters are 32 MB.
 func TestAllreduceInBucketsOverMPI(t *testing.T) {
-	set := []string{"model={name: mlp, layers: [2600, 2600, 600]}", "train.stop.updates=2", "train.batch_per_worker=2", "evaluate.every_epochs=0"}
+	set := []string{"model={name: mlp, layers: [2600, 2600, 600]}", "train.stop.updates=2", "train.batch_per_worker=2",
+		"evaluate.every_epochs=0"}
 	want := overMPI(t, 3, append(set, "cluster.servers=1")...)
 	got := overMPI(t, 2, append(set, "baseline=allreduce")...)
 	if got.Finished != "ok" || got.Iterations != 2 || math.Abs(float64(*got.TestLoss-*want.TestLoss)) > 1e-4 {

@@ -185,7 +185,8 @@ func replays(t *testing.T, what string, r record, workers int, set []string) {
 	for k, e := range r {
 		s := again[e.Event.Shard]
 		if s == nil {
-			made, err := core.NewShardSchemes([]scheme.Phase{{Scheme: rule.Scheme, Common: rule.Common, Params: rule.Params}}, scheme.Env{Workers: workers, Shards: []int32{e.Event.Shard}, Server: int(e.Event.Shard), Servers: 2, Seed: c.Seed, Code: decoder}, 0)
+			made, err := core.NewShardSchemes([]scheme.Phase{{Scheme: rule.Scheme, Common: rule.Common, Params: rule.Params}},
+				scheme.Env{Workers: workers, Shards: []int32{e.Event.Shard}, Server: int(e.Event.Shard), Servers: 2, Seed: c.Seed, Code: decoder}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

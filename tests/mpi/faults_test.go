@@ -24,7 +24,8 @@ import (
 // the ranks. It returns the exit code of the launcher, and the output.
 func faulty(t *testing.T, ranks int, dir string, checkpoints int64, fault func(pids []int), set ...string) (code int, said string) {
 	t.Helper()
-	job, err := json.Marshal(map[string]any{"Out": filepath.Join(t.TempDir(), "summary.json"), "Set": append([]string{"train.stop={time: 1h}"}, set...), "Dir": dir})
+	job, err := json.Marshal(map[string]any{"Out": filepath.Join(t.TempDir(), "summary.json"),
+		"Set": append([]string{"train.stop={time: 1h}"}, set...), "Dir": dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,8 @@ func TestAStoppedRankEndsTheJobAndTheRunGoesOn(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		code, said := faulty(t, ranks, dir, 3, func(pids []int) { syscall.Kill(pids[ranks-1], syscall.SIGSTOP) }, set...)
 		silent := fmt.Sprintf("no sign of life for %s, the limit of stall.peer, of rank ", limit)
-		if code == runtime.CodeStall && !strings.Contains(said, silent+fmt.Sprintf("%d, host here", ranks-1)) && strings.Contains(said, silent) && limit != "50s" {
+		if code == runtime.CodeStall && !strings.Contains(said, silent+fmt.Sprintf("%d, host here", ranks-1)) &&
+			strings.Contains(said, silent) && limit != "50s" {
 			t.Logf("other ranks were silent for %s:\n%s", limit, said)
 			continue
 		}

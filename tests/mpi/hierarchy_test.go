@@ -14,7 +14,8 @@ func TestTeamsGiveTheSameBitsOverMPI(t *testing.T) {
 		want := inProcess(t, 4, set...)
 		got := overMPI(t, 4, set...)
 		if got.ParametersSHA256 != want.ParametersSHA256 || got.Finished != "ok" || got.Samples != want.Samples {
-			t.Errorf("%v: ended %q with sha256 %s after %d samples, in process with %s after %d", set, got.Finished, got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
+			t.Errorf("%v: ended %q with sha256 %s after %d samples, in process with %s after %d", set, got.Finished,
+				got.ParametersSHA256, got.Samples, want.ParametersSHA256, want.Samples)
 		}
 		if got.Workers != 1 || got.Computing < 3 || *got.BytesBetween != 0 || len(got.PerWorker[0].Members) != got.Computing-1 {
 			t.Errorf("%v: summary %+v", set, got)

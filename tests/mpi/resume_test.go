@@ -40,7 +40,8 @@ func TestAResumedRunIsBitEqualOverMPI(t *testing.T) {
 		partOverMPI(t, ranks, dir, "", 0, append(set, "train.stop={updates: 13}")...)
 		got, _ := partOverMPI(t, ranks, dir, dir, 0, set...)
 		if got.ParametersSHA256 != want.ParametersSHA256 || got.Iterations != 40 || got.Resumed == nil || got.Resumed.Iteration != 13 {
-			t.Errorf("%v: sha256 %s after %d iterations, resumed %+v; want %s", set, got.ParametersSHA256, got.Iterations, got.Resumed, want.ParametersSHA256)
+			t.Errorf("%v: sha256 %s after %d iterations, resumed %+v; want %s", set, got.ParametersSHA256, got.Iterations,
+				got.Resumed, want.ParametersSHA256)
 		}
 	}
 }

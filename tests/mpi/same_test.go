@@ -226,11 +226,14 @@ func TestBSPGivesTheSameBitsOverMPI(t *testing.T) {
 // Payloads other than float32 give the same bits over MPI as in one process.
 func TestPayloadsGiveTheSameBitsOverMPI(t *testing.T) {
 	ranks := mpitest.Built.Ranks(5)
-	for _, payload := range []string{"{push: float16, pull: float16}", "{push: bfloat16, pull: bfloat16}", "{push: topk, ratio: 0.1}", "{push: threshold, threshold: 0.05, ratio: 0.1, pull: bfloat16}"} {
-		for _, set := range [][]string{{}, {"model={name: mlp, layers: [600]}", "train.stop={updates: 10}"}} { // pieces in frames, and on the data channel
+	for _, payload := range []string{"{push: float16, pull: float16}", "{push: bfloat16, pull: bfloat16}",
+		"{push: topk, ratio: 0.1}", "{push: threshold, threshold: 0.05, ratio: 0.1, pull: bfloat16}"} {
+		// pieces in frames, and on the data channel
+		for _, set := range [][]string{{}, {"model={name: mlp, layers: [600]}", "train.stop={updates: 10}"}} {
 			set = append(set, "payload="+payload)
 			want, s := inProcess(t, ranks, set...), overMPI(t, ranks, set...)
-			if s.ParametersSHA256 != want.ParametersSHA256 || s.BytesSent != want.BytesSent || s.BytesReceived != s.BytesSent || !s.Payload.Lossy || s.Payload != want.Payload {
+			if s.ParametersSHA256 != want.ParametersSHA256 || s.BytesSent != want.BytesSent ||
+				s.BytesReceived != s.BytesSent || !s.Payload.Lossy || s.Payload != want.Payload {
 				t.Errorf("%v: sha256 %.12s, %d bytes sent, %d received, payload %+v; in process %.12s, %d, %+v",
 					set, s.ParametersSHA256, s.BytesSent, s.BytesReceived, s.Payload, want.ParametersSHA256, want.BytesSent, want.Payload)
 			}
@@ -245,7 +248,8 @@ func TestMixedSchemesOverMPI(t *testing.T) {
 		{"sync=[{match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 2, release: lazy}]"},
 		{"sync=[{match: '*', scheme: ssp, staleness: 3}]", "cluster.placement=colocate", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
 		{"sync=[{match: '*', scheme: essp, staleness: 3}]", "cluster.placement=colocate", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
-		{"sync=[{match: 'fc3.*', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 3, push: delta, cache: true}]", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
+		{"sync=[{match: 'fc3.*', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 3, push: delta, " +
+			"cache: true}]", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
 		{"sync=[{match: '*.bias', scheme: ssp, staleness: 3, fold: rank}, {match: '*', scheme: asp}]", "evaluate.where=online"},
 	} {
 		s := overMPI(t, mpitest.Built.Ranks(6), append(set, "train.stop={samples: 4000}")...)

@@ -35,7 +35,8 @@ func TestPoliciesOfTasksOverMPI(t *testing.T) {
 				s := overMPI(t, ranks, of...)
 				loss, plain, cuts := float64(*s.TrainLoss), float64(*want.TrainLoss), e.Cuts
 				if s.Finished != "ok" || s.Iterations != want.Iterations || s.BytesSent != s.BytesReceived {
-					t.Errorf("%s %s: %s after %d iterations, want ok after %d; %d bytes were sent and %d received", place, keys, s.Finished, s.Iterations, want.Iterations, s.BytesSent, s.BytesReceived)
+					t.Errorf("%s %s: %s after %d iterations, want ok after %d; %d bytes were sent and %d received", place, keys,
+						s.Finished, s.Iterations, want.Iterations, s.BytesSent, s.BytesReceived)
 				}
 				likeIt := e.Coded || loss >= plain-0.01 && loss <= plain+0.01 // coded: of the batches of those whose pushes were used
 				if !cuts && (s.Samples != want.Samples || !likeIt) || cuts && (s.Samples >= want.Samples || s.Samples == 0) {

@@ -22,10 +22,13 @@ var tables = map[string]string{
 }
 
 // oddFields are what people and other programs write in the place of a number.
-var oddFields = []string{"0,5", "1_000", "0x10", "0x1p3", "1d5", "nan", "NA", "?", "inf", "-Infinity", "1e39", "1e400", "-1", "0", "16777216", "99999999999", "x", "Iris-setosa", "1.0", "1:1", "#", "qid:1", "\"2,5\"", "\"3\"", "", "1 2", "1;2", "%"}
+var oddFields = []string{"0,5", "1_000", "0x10", "0x1p3", "1d5", "nan", "NA", "?", "inf", "-Infinity", "1e39",
+	"1e400", "-1", "0", "16777216", "99999999999", "x", "Iris-setosa", "1.0", "1:1", "#", "qid:1", "\"2,5\"", "\"3\"", "", "1 2", "1;2", "%"}
 
 // oddLines are what files of other forms have.
-var oddLines = []string{"a,b,c", "label,x,y", "userId movieId rating", "%%MatrixMarket matrix coordinate real general", "1,5;2,5;0", "1;2;0", "1\t2\t0", "1 2 0", "1 1:1 2:2", "1,2,0", "# comment", "\"1,5\",\"2\",0"}
+var oddLines = []string{"a,b,c", "label,x,y", "userId movieId rating",
+	"%%MatrixMarket matrix coordinate real general", "1,5;2,5;0", "1;2;0", "1\t2\t0", "1 2 0", "1 1:1 2:2", "1,2,0",
+	"# comment", "\"1,5\",\"2\",0"}
 
 var fieldForm = regexp.MustCompile(`[^,:;\s]+`)
 
@@ -119,7 +122,8 @@ func refuses(set, key string) bool {
 	if model == "" {
 		model = "softmax"
 	}
-	text := fmt.Sprintf("name: x\ndata: {set: %s, path: a, test: b}\nmodel: {name: %s}\ntrain: {batch_per_worker: 1, optimizer: {lr: 0.1}, stop: {epochs: 1}}\n", set, model)
+	text := fmt.Sprintf("name: x\ndata: {set: %s, path: a, test: b}\nmodel: {name: %s}\ntrain: {batch_per_worker: 1, "+
+		"optimizer: {lr: 0.1}, stop: {epochs: 1}}\n", set, model)
 	_, _, ds := configs.Parse("x.yaml", []byte(text), configs.Options{Set: []string{key + "=1"}})
 	for _, d := range ds.Errors() {
 		if d.Path == key && (strings.HasPrefix(d.Msg, "unknown key") || strings.HasPrefix(d.Msg, "belongs to")) {

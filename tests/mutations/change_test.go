@@ -10,11 +10,13 @@ import (
 )
 
 // nasty are numbers and words that readers have failed on, here or elsewhere.
-var nasty = []string{"-1", "0", "1", "2", "3", "255", "65536", "16777216", "2147483648", "4294967296", "1152921504606846976", "9223372036854775807", "-9223372036854775808", "18446744073709551616",
+var nasty = []string{"-1", "0", "1", "2", "3", "255", "65536", "16777216", "2147483648", "4294967296",
+	"1152921504606846976", "9223372036854775807", "-9223372036854775808", "18446744073709551616",
 	"1e308", "1e999", "-0", "0.5", "nan", "inf", "-inf", "null", "true", "\"\"", "[]", "{}", "0x10", "1_000", "٣"}
 
 // bits are texts to insert.
-var bits = []string{"\x00", "\n", "\r", "\r\n", "\u0085", "\u2028", ",", ":", ";", "\"", "'", " ", "\t", "\\", "[", "]", "{", "}", "-", "*", "&a", "#", "\x1b[2J", "\xff", "\xef\xbb\xbf", "$(reboot)", "../../", "\v"}
+var bits = []string{"\x00", "\n", "\r", "\r\n", "\u0085", "\u2028", ",", ":", ";", "\"", "'", " ", "\t", "\\", "[",
+	"]", "{", "}", "-", "*", "&a", "#", "\x1b[2J", "\xff", "\xef\xbb\xbf", "$(reboot)", "../../", "\v"}
 
 var digits = regexp.MustCompile(`-?[0-9][0-9.eE+]*`)
 
@@ -81,7 +83,8 @@ var changes = []change{
 	}},
 	{"zeros at the end", func(r *rand.Rand, data []byte) []byte { return joined(data, make([]byte, 1<<r.IntN(18))) }},
 	{"one long line", func(r *rand.Rand, data []byte) []byte {
-		return joined(data, []byte(strings.Repeat([]string{"1", "1,", "1 ", "1:1 ", "-", "[", "{\"a\":", "a: ", "n[1-9]"}[r.IntN(9)], 1<<(6+r.IntN(12)))))
+		return joined(data, []byte(strings.Repeat([]string{"1", "1,", "1 ", "1:1 ", "-", "[", "{\"a\":", "a: ",
+			"n[1-9]"}[r.IntN(9)], 1<<(6+r.IntN(12)))))
 	}},
 	{"noise", func(r *rand.Rand, _ []byte) []byte {
 		noise := make([]byte, r.IntN(300))

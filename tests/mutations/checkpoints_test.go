@@ -59,7 +59,8 @@ func train(set []string, n int, dir, resume string, allowed ...string) (sum, sai
 	res, errs := make([]runtime.Result, n), make([]error, n)
 	var all sync.WaitGroup
 	for i, tr := range ts {
-		o := runtime.Options{Config: c, Hash: "h", Build: "test", Mode: "local", Host: "here", PID: i, Transport: tr, Lead: runtime.LeadOptions{Out: io.Discard}, Resume: resume, AllowChanged: allowed,
+		o := runtime.Options{Config: c, Hash: "h", Build: "test", Mode: "local", Host: "here", PID: i, Transport: tr,
+			Lead: runtime.LeadOptions{Out: io.Discard}, Resume: resume, AllowChanged: allowed,
 			NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Warn: writer(func(p []byte) (int, error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -261,8 +262,10 @@ func changeJSON(r *rand.Rand, text []byte) ([]byte, string) {
 	}
 	all := leaves(v, nil)
 	at := all[r.IntN(len(all))]
-	values := []any{nil, "", "x\x1b[2J", []any{}, map[string]any{}, true, json.Number("-1"), json.Number("0"), json.Number("1"), json.Number("7"), json.Number("1e308"), json.Number("0.5"),
-		json.Number("9223372036854775807"), json.Number("-9223372036854775808"), json.Number("1152921504606846976"), json.Number("4611686018427387904"), json.Number("99999999999999999999")}
+	values := []any{nil, "", "x\x1b[2J", []any{}, map[string]any{}, true, json.Number("-1"), json.Number("0"),
+		json.Number("1"), json.Number("7"), json.Number("1e308"), json.Number("0.5"),
+		json.Number("9223372036854775807"), json.Number("-9223372036854775808"), json.Number("1152921504606846976"),
+		json.Number("4611686018427387904"), json.Number("99999999999999999999")}
 	value := values[r.IntN(len(values))]
 	field := ""
 	kind := fmt.Sprintf("%v", value)

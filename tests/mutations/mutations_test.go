@@ -212,7 +212,8 @@ func rows(r *reader, counts map[string]*outcome) (list []string) {
 	if r.varies {
 		return append(list, fmt.Sprintf("reader: %s: %d refused, %d read; what comes of them depends on times", r.name, all.refused, all.same))
 	}
-	return append(list, fmt.Sprintf("reader: %s: %d refused, %d read as before, %d as something else with a note, %d without", r.name, all.refused, all.same, all.noted, all.silent))
+	return append(list, fmt.Sprintf("reader: %s: %d refused, %d read as before, %d as something else with a note, %d "+
+		"without", r.name, all.refused, all.same, all.noted, all.silent))
 }
 
 // peak is the largest resident memory of this process so far, in bytes.

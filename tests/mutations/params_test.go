@@ -25,7 +25,9 @@ func paramsReaders(t testing.TB) (all []*reader) {
 	m := &checkpoint.Manifest{Servers: 1, Workers: 1, Starts: []int64{0}, Files: []checkpoint.Entry{e}}
 	for k, bytes := range []int64{24, 8} {
 		at := e.Bytes - 32 + 24*int64(k)
-		m.Parameters = append(m.Parameters, checkpoint.Tensor{Name: model[k].Name, Shape: model[k].Shape, DType: checkpoint.DType, Ranges: []checkpoint.Range{{File: e.Name, Offset: at, Bytes: bytes}}})
+		m.Parameters = append(m.Parameters,
+			checkpoint.Tensor{Name: model[k].Name, Shape: model[k].Shape, DType: checkpoint.DType,
+				Ranges: []checkpoint.Range{{File: e.Name, Offset: at, Bytes: bytes}}})
 	}
 	dir, err := d.Finish(m)
 	if err != nil {
@@ -43,16 +45,17 @@ func paramsReaders(t testing.TB) (all []*reader) {
 		if err := errors.Join(err, failed); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, &reader{name: "parameters " + form, share: 2, files: map[string][]byte{"model" + form: text}, read: func(dir string) (string, string, error) {
-			i, err := params.OpenInitial(filepath.Join(dir, "model"+form), model)
-			if err != nil {
-				return "", "", err
-			}
-			defer i.Close()
-			weight, bias := make([]float32, 6), make([]float32, 2)
-			err = errors.Join(i.Fill(weight, 0, 0), i.Fill(bias, 1, 0))
-			return sum(weight, bias, i.SHA256()), "", err
-		}})
+		all = append(all, &reader{name: "parameters " + form, share: 2, files: map[string][]byte{"model" + form: text},
+			read: func(dir string) (string, string, error) {
+				i, err := params.OpenInitial(filepath.Join(dir, "model"+form), model)
+				if err != nil {
+					return "", "", err
+				}
+				defer i.Close()
+				weight, bias := make([]float32, 6), make([]float32, 2)
+				err = errors.Join(i.Fill(weight, 0, 0), i.Fill(bias, 1, 0))
+				return sum(weight, bias, i.SHA256()), "", err
+			}})
 	}
 	return all
 }

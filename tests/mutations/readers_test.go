@@ -89,8 +89,9 @@ func repeated(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
 
 func dataReaders() []*reader {
 	images := map[string][]byte{
-		"train-images-idx3-ubyte": idx(0x803, []uint32{3, 2, 2}, repeated(7, 12)...), "train-labels-idx1-ubyte.gz": pack(idx(0x801, []uint32{3}, 0, 1, 2)),
-		"t10k-images-idx3-ubyte.gz": pack(idx(0x803, []uint32{1, 2, 2}, 1, 2, 3, 4)), "t10k-labels-idx1-ubyte": idx(0x801, []uint32{1}, 1),
+		"train-images-idx3-ubyte":    idx(0x803, []uint32{3, 2, 2}, repeated(7, 12)...),
+		"train-labels-idx1-ubyte.gz": pack(idx(0x801, []uint32{3}, 0, 1, 2)),
+		"t10k-images-idx3-ubyte.gz":  pack(idx(0x803, []uint32{1, 2, 2}, 1, 2, 3, 4)), "t10k-labels-idx1-ubyte": idx(0x801, []uint32{1}, 1),
 	}
 	cifar := map[string][]byte{"test_batch.bin": append([]byte{3}, repeated(9, 3072)...)}
 	for i := range 5 {
@@ -99,10 +100,15 @@ func dataReaders() []*reader {
 	return []*reader{
 		dataReader(workload.DataSpec{Set: "idx"}, images),
 		dataReader(workload.DataSpec{Set: "cifar10"}, cifar),
-		dataReader(workload.DataSpec{Set: "csv", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("1,2,0\n3.5,-4e2,1\n \"5\",6,2\n7,8,1\n"), "b.gz": pack([]byte("1,2,0\r\n3,4,1\r\n"))}),
-		dataReader(workload.DataSpec{Set: "libsvm", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("-1 1:2 3:4.5\n+1 2:1\n\n+1 7:-1e-3\n"), "b.gz": pack([]byte("+1 1:1\n-1 2:2\n"))}),
-		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("3,1,4.5\n0,2,-1,881250949\n3,0,2.5\n1,2,3,2005-04-02 23:53:47\n"), "b.gz": pack([]byte("5 0 1\n1 7 2\n"))}),
-		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"}, map[string][]byte{"a": []byte("0\t2\t-1\t881250949\n3\t1\t2\n"), "b.gz": pack([]byte("3::0::2.5::978300760\n1::1::2\n"))}),
+		dataReader(workload.DataSpec{Set: "csv", Path: "a", Test: "b"},
+			map[string][]byte{"a": []byte("1,2,0\n3.5,-4e2,1\n \"5\",6,2\n7,8,1\n"), "b.gz": pack([]byte("1,2,0\r\n3,4,1\r\n"))}),
+		dataReader(workload.DataSpec{Set: "libsvm", Path: "a", Test: "b"},
+			map[string][]byte{"a": []byte("-1 1:2 3:4.5\n+1 2:1\n\n+1 7:-1e-3\n"), "b.gz": pack([]byte("+1 1:1\n-1 2:2\n"))}),
+		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"},
+			map[string][]byte{"a": []byte("3,1,4.5\n0,2,-1,881250949\n3,0,2.5\n1,2,3,2005-04-02 23:53:47\n"),
+				"b.gz": pack([]byte("5 0 1\n1 7 2\n"))}),
+		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"},
+			map[string][]byte{"a": []byte("0\t2\t-1\t881250949\n3\t1\t2\n"), "b.gz": pack([]byte("3::0::2.5::978300760\n1::1::2\n"))}),
 	}
 }
 
@@ -165,7 +171,8 @@ func textReaders() []*reader {
 		textReader("SLURM_* environment", func(text string) (string, error) {
 			j, err := slurm.FromEnv(environment(text))
 			return fmt.Sprintf("%+v", j), err
-		}, "SLURM_JOB_ID=7\nSLURM_JOB_NODELIST=rack[1-2]n[08-10]\nSLURM_TASKS_PER_NODE=2(x3),1(x3)\nSLURM_ARRAY_JOB_ID=3\nSLURM_ARRAY_TASK_ID=2\nSLURM_STEP_ID=0\nSLURM_LOCALID=1\nSLURM_JOB_END_TIME=1800000000\nSLURM_JOB_GPUS=0-3",
+		}, "SLURM_JOB_ID=7\nSLURM_JOB_NODELIST=rack[1-2]n[08-10]\nSLURM_TASKS_PER_NODE=2(x3),1(x3)\n"+
+			"SLURM_ARRAY_JOB_ID=3\nSLURM_ARRAY_TASK_ID=2\nSLURM_STEP_ID=0\nSLURM_LOCALID=1\nSLURM_JOB_END_TIME=1800000000\nSLURM_JOB_GPUS=0-3",
 			"SLURM_JOB_ID=7\nSLURM_HET_SIZE=2\nSLURM_JOB_NODELIST_HET_GROUP_0=n[1-2]\nSLURM_JOB_NODELIST_HET_GROUP_1=m\nSLURM_GPUS_ON_NODE=2"),
 		textReader("host list", func(text string) (string, error) {
 			hosts, err := slurm.Expand(text)
@@ -185,10 +192,12 @@ func textReaders() []*reader {
 			}
 			return (&lock.HeldError{Dir: "d", Owner: o}).Error() + (&lock.LostError{Dir: "d", Owner: o}).Error(), nil
 		}, `{"host":"n1","pid":77,"job":"7","restarts":1,"since":"2026-01-02T03:04:05Z","machine":"m","started":"9","token":"T"}`),
-		{name: "best.json", share: 1, files: map[string][]byte{"best.json": []byte(`{"checkpoint":"000000000007","by":"accuracy","value":0.5}` + "\n")}, read: func(dir string) (string, string, error) {
-			b, err := checkpoint.ReadBest(dir)
-			return sum(fmt.Sprintf("%+v", b)), "", err
-		}},
+		{name: "best.json", share: 1,
+			files: map[string][]byte{"best.json": []byte(`{"checkpoint":"000000000007","by":"accuracy","value":0.5}` + "\n")},
+			read: func(dir string) (string, string, error) {
+				b, err := checkpoint.ReadBest(dir)
+				return sum(fmt.Sprintf("%+v", b)), "", err
+			}},
 	}
 	for _, r := range readers {
 		if r.name == "configuration" {

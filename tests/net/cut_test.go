@@ -50,7 +50,8 @@ func begin(t *testing.T, program, file, limit string) *endless {
 	if mpitest.Built.Name == mpitest.MPICH.Name {
 		args = append(args, "--mpich")
 	}
-	args = append(args, program, "run", "--out", j.dir, "--set", "cluster.servers=1", "--set", "train.stop={time: 1h}", "--set", "evaluate.every_epochs=0",
+	args = append(args, program, "run", "--out", j.dir, "--set", "cluster.servers=1", "--set", "train.stop={time: 1h}",
+		"--set", "evaluate.every_epochs=0",
 		"--set", "checkpoint.every=100ms", "--set", "stall.peer="+limit, file)
 	cmd := exec.Command("./hosts.sh", args...)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -124,7 +125,8 @@ func TestACableThatStaysOutEndsAllRanks(t *testing.T) {
 		return !slices.ContainsFunc(j.pids, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
 	})
 	said, err := os.ReadFile(j.said)
-	if want := "no sign of life for 2s, the limit of stall.peer, of rank 2, host h3 (w1)"; err != nil || !strings.Contains(string(said), want) {
+	if want := "no sign of life for 2s, the limit of stall.peer, of rank 2, host h3 (w1)"; err != nil ||
+		!strings.Contains(string(said), want) {
 		t.Errorf("%v; no rank said %q:\n%s", err, want, said)
 	}
 }

@@ -182,7 +182,8 @@ func TestHostsAreOneUsers(t *testing.T) {
 	if code, said := hosts("up", "1", "none"); code != 1 || !strings.Contains(said, fmt.Sprintf("up already, of process %d ", os.Getpid())) {
 		t.Errorf("second up: code %d: %s", code, said)
 	}
-	if code, said := hosts("down", "--owner", strconv.Itoa(os.Getppid())); code != 1 || !ours(os.Getpid()) || !strings.Contains(said, "they are the hosts of process") {
+	if code, said := hosts("down", "--owner", strconv.Itoa(os.Getppid())); code != 1 || !ours(os.Getpid()) ||
+		!strings.Contains(said, "they are the hosts of process") {
 		t.Errorf("down by another: code %d: %s", code, said)
 	}
 	if code, said := hosts("exec", "h2", "true"); code != 1 || !strings.Contains(said, "there is no host h2; there are head h1") {

@@ -54,7 +54,8 @@ func TestAModelOfAnotherModule(t *testing.T) {
 	says(t, "Finished: ok", program, "simulate", configuration, "--workers", "3")
 	says(t, "Finished: ok", program, "simulate", configuration, "--workers", "3", "--set", "simulate.gradients=true")
 	says(t, "Finished: ok", program, "run", configuration, "--local", "4", "--out", filepath.Join(t.TempDir(), "local"))
-	refused(t, "model elman: rows of 31 numbers are not 4 equal steps; take a multiple of 4 features", program, "plan", configuration, "--ranks", "4", "--set", "data.features=31")
+	refused(t, "model elman: rows of 31 numbers are not 4 equal steps; take a multiple of 4 features", program, "plan",
+		configuration, "--ranks", "4", "--set", "data.features=31")
 	if builtTags == "" {
 		return
 	}
@@ -135,7 +136,8 @@ func TestAModelThatFailsEndsTheRun(t *testing.T) {
 		for _, line := range lines {
 			out, err := output(line)
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !says1.MatchString(out) || strings.Contains(out, "[running]") || strings.Contains(out, "bug in fluentps") {
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !says1.MatchString(out) ||
+				strings.Contains(out, "[running]") || strings.Contains(out, "bug in fluentps") {
 				t.Errorf("pass %d fails: %s: %v, want code 1 and %s in\n%s", at, strings.Join(line, " "), err, says1, out)
 			}
 		}

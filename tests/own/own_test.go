@@ -46,7 +46,8 @@ func TestAnIncompleteSchemeIsRefused(t *testing.T) {
 
 // dependOnSources lists the folders of the sources, so that `go test` does not use a cached result after a source has changed.
 func dependOnSources(t *testing.T) {
-	for _, top := range []string{"../../comm", "../../configs", "../../fluentps.go", "../../go.sum", "../../kernels", "../../ps", "../../slurm", "../../verbs"} {
+	for _, top := range []string{"../../comm", "../../configs", "../../fluentps.go", "../../go.sum", "../../kernels",
+		"../../ps", "../../slurm", "../../verbs"} {
 		if err := filepath.WalkDir(top, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,6 @@
-// Package pagetest holds the tables of figures in pages to what makes them. The line above such a table names the command, between backticks, that makes it anew;
-// a test of that command compares the table with what it has found out, or writes it into the page.
+// Package pagetest holds the tables of figures in pages to what makes them. The line above such a table names the
+// command, between backticks, that makes it anew; a test of that command compares the table with what it has found
+// out, or writes it into the page.
 package pagetest
 
 import (
@@ -15,8 +16,9 @@ import (
 	"testing"
 )
 
-// Table compares the table behind the command in a page, named from the root of the repository, with the table made, as Compare does. With update it writes made
-// into the page. Figures have to be the same within share, 0: to the letter.
+// Table compares the table behind the command in a page, named from the root of the repository, with the table made,
+// as Compare does. With update it writes made into the page. Figures have to be the same within share, 0: to the
+// letter.
 func Table(t testing.TB, update bool, page, command, made string, share float64) {
 	t.Helper()
 	root, err := root()
@@ -44,9 +46,10 @@ func root() (string, error) {
 	return "", err
 }
 
-// Compare returns an error that shows each cell in which the table behind the command in the page differs from the table made. The columns of made are some or all of those of the page,
-// in any order; the rows of both are the same in number. Where share is more than 0, two numbers are equal that differ by that share of the larger one, or by 2 in the last written place; made may
-// then have its rows in another order, by their first cell.
+// Compare returns an error that shows each cell in which the table behind the command in the page differs from the
+// table made. The columns of made are some or all of those of the page, in any order; the rows of both are the same
+// in number. Where share is more than 0, two numbers are equal that differ by that share of the larger one, or by 2
+// in the last written place; made may then have its rows in another order, by their first cell.
 func Compare(page, command, made string, share float64) error {
 	lines, from, to, err := find(page, command)
 	if err != nil {
@@ -77,14 +80,16 @@ func Compare(page, command, made string, share float64) error {
 		}
 		for c, cell := range row {
 			if got := have[column[c]]; !same(got, cell, share) {
-				wrong = append(wrong, fmt.Errorf("%s:%d: row %q, column %q: the page says %q, and `%s` says %q", page, from+1, row[0], want.head[c], got, command, cell))
+				wrong = append(wrong,
+					fmt.Errorf("%s:%d: row %q, column %q: the page says %q, and `%s` says %q", page, from+1, row[0], want.head[c], got, command, cell))
 			}
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// Rewrite writes the table made into the page, in place of the table behind the command. If made lacks columns of the page, these stay, and the rows must be as many as before.
+// Rewrite writes the table made into the page, in place of the table behind the command. If made lacks columns of the
+// page, these stay, and the rows must be as many as before.
 func Rewrite(page, command, made string) error {
 	lines, from, to, err := find(page, command)
 	if err != nil {
@@ -112,7 +117,8 @@ func Rewrite(page, command, made string) error {
 func merged(t, with table) (rows []string, err error) {
 	column, err := columns(t, with)
 	if err == nil && len(with.rows) != len(t.rows) {
-		err = fmt.Errorf("the table has %d rows and columns of another source, and the command makes %d rows: write the rows by hand first", len(t.rows), len(with.rows))
+		err = fmt.Errorf("the table has %d rows and columns of another source, and the command makes %d rows: write the "+
+			"rows by hand first", len(t.rows), len(with.rows))
 	}
 	if err != nil {
 		return nil, err

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-const page = "# A page\n\nSimulated by `one`:\n\n| s | a | b |\n|---|---|---|\n| 1 | 2.00 | `x` 3 |\n| 2 | 4.00 | |\n\nMeasured 2026-11-01 on it by `two`:\n\n| s | a |\n|---|---|\n| 1 | 7 |\n"
+const page = "# A page\n\nSimulated by `one`:\n\n| s | a | b |\n|---|---|---|\n| 1 | 2.00 | `x` 3 |\n| 2 | 4.00 | " +
+	"|\n\nMeasured 2026-11-01 on it by `two`:\n\n| s | a |\n|---|---|\n| 1 | 7 |\n"
 
 func write(t *testing.T) string {
 	t.Helper()
@@ -27,7 +28,8 @@ func TestATableIsWhatItsCommandMakes(t *testing.T) {
 	}{
 		{"one", "| s | a | b |\n|---|---|---|\n| 1 | 2.00 | `x` 3 |\n| 2 | 4.00 | |\n", 0, ""},
 		{"one", "| s | a |\n|---|---|\n| 1 | 2.00 |\n| 2 | 4.00 |\n", 0, ""},
-		{"one", "| s | a |\n|---|---|\n| 1 | 2.01 |\n| 2 | 4.00 |\n", 0, `row "1", column "a": the page says "2.00", and ` + "`one`" + ` says "2.01"`},
+		{"one", "| s | a |\n|---|---|\n| 1 | 2.01 |\n| 2 | 4.00 |\n", 0, `row "1", column "a": the page says "2.00", and ` +
+			"`one`" + ` says "2.01"`},
 		{"one", "| s | a |\n|---|---|\n| 1 | 2.02 |\n| 2 | 4.04 |\n", 0.01, ""},
 		{"one", "| s | a |\n|---|---|\n| 2 | 4.04 |\n| 1 | 2.02 |\n", 0.01, ""},
 		{"one", "| s | a |\n|---|---|\n| 2 | 4.10 |\n| 1 | 2.00 |\n", 0.01, `the page says "4.00"`},
@@ -46,7 +48,8 @@ func TestATableIsWhatItsCommandMakes(t *testing.T) {
 
 func TestATableIsRewritten(t *testing.T) {
 	name := write(t)
-	for _, made := range []string{"| a |\n|---|\n| 5 |\n| 6 |\n", "| s | a | b | c |\n|---|---|---|---|\n| 1 | 5 | 8 | |\n| 3 | 9 | | 1 |\n| 1 | 1 | 1 | 2 |\n"} {
+	for _, made := range []string{"| a |\n|---|\n| 5 |\n| 6 |\n",
+		"| s | a | b | c |\n|---|---|---|---|\n| 1 | 5 | 8 | |\n| 3 | 9 | | 1 |\n| 1 | 1 | 1 | 2 |\n"} {
 		if err := Rewrite(name, "one", made); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +61,8 @@ func TestATableIsRewritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.Replace(page, "| s | a | b |\n|---|---|---|\n| 1 | 2.00 | `x` 3 |\n| 2 | 4.00 | |\n", "| s | a | b | c |\n|---|---|---|---|\n| 1 | 5 | 8 | |\n| 3 | 9 | | 1 |\n| 1 | 1 | 1 | 2 |\n", 1); string(got) != want {
+	if want := strings.Replace(page, "| s | a | b |\n|---|---|---|\n| 1 | 2.00 | `x` 3 |\n| 2 | 4.00 | |\n",
+		"| s | a | b | c |\n|---|---|---|---|\n| 1 | 5 | 8 | |\n| 3 | 9 | | 1 |\n| 1 | 1 | 1 | 2 |\n", 1); string(got) != want {
 		t.Errorf("the page is\n%s\nwant\n%s", got, want)
 	}
 	if err := Rewrite(name, "one", "| a |\n|---|\n| 5 |\n"); err == nil || !strings.Contains(err.Error(), "columns of another source") {

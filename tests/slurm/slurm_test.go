@@ -237,7 +237,8 @@ func TestJobs(t *testing.T) {
 		}
 	})
 	t.Run("heterogeneous", func(t *testing.T) {
-		job, out := c.submit(t, "het", "short.yaml", "--nodes", "2", "--gpus", "3", "--partition", "gpu", "--server-nodes", "2", "--server-partition", "main")
+		job, out := c.submit(t, "het", "short.yaml", "--nodes", "2", "--gpus", "3", "--partition", "gpu", "--server-nodes",
+			"2", "--server-partition", "main")
 		c.completed(t, job, out)
 		c.same(t, out, short)
 		c.placed(t, out, "h1:s0 h2:s1 h3:w0 h3:w1 h3:w2 h4:w3 h4:w4 h4:w5")
@@ -280,7 +281,8 @@ func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 	}
 	c.slurm(t, "scontrol", "update", "JobId="+job, "TimeLimit=60") // the second part may take longer
 	said := c.completed(t, job, out)
-	for _, want := range []string{"Finished: stopped by ", ": job " + job + " reaches its time limit in ", out + " will resume after a requeue", "Resumed: "} {
+	for _, want := range []string{"Finished: stopped by ", ": job " + job + " reaches its time limit in ", out +
+		" will resume after a requeue", "Resumed: "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the job did not print %q:\n%s", want, said)
 		}
@@ -288,7 +290,8 @@ func (c *cluster) requeue(t *testing.T, launcher string, want summary) {
 	// There is one requeue. There is another one if Slurm's log says that a signal which the test did not send hung up a rank of the
 	// second part. That was seen once, with mpirun on slow nodes without a control group per job.
 	restarts := " Restarts=1 "
-	if logs, err := command(c.dir, c.script, "logs"); err == nil && launcher == "mpirun" && strings.Contains(logs, "["+job+".0] get_exit_code task 0 died by signal: 1\n") {
+	if logs, err := command(c.dir, c.script, "logs"); err == nil && launcher == "mpirun" &&
+		strings.Contains(logs, "["+job+".0] get_exit_code task 0 died by signal: 1\n") {
 		restarts = " Restarts=2 "
 	}
 	if state := c.slurm(t, "scontrol", "show", "job", job); !strings.Contains(state, restarts) {
@@ -332,7 +335,8 @@ func (c *cluster) cancel(t *testing.T) {
 	}
 	var got summary
 	c.read(t, out+"/summary.json", &got)
-	if want := ": job " + job + " was cancelled (scancel)"; !strings.HasPrefix(got.Finished, "stopped by ") || !strings.HasSuffix(got.Finished, want) {
+	if want := ": job " + job + " was cancelled (scancel)"; !strings.HasPrefix(got.Finished, "stopped by ") ||
+		!strings.HasSuffix(got.Finished, want) {
 		t.Errorf("finished is %q, want that it was stopped%s", got.Finished, want)
 	}
 	files, _ := filepath.Glob(filepath.Join(c.dir, out, "checkpoints/0*/manifest.json"))

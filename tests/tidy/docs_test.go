@@ -148,7 +148,8 @@ var sendRows = rule{
 		}
 		return problems
 	},
-	bad:  fstest.MapFS{sendPage: {Data: []byte(sendRow(send.All[0]) + "\n" + sendRow(send.All[1]) + "\n" + sendRow(send.All[2]) + "\n" + sendRow(send.All[3]) + "\n")}},
+	bad: fstest.MapFS{sendPage: {Data: []byte(sendRow(send.All[0]) + "\n" + sendRow(send.All[1]) + "\n" +
+		sendRow(send.All[2]) + "\n" + sendRow(send.All[3]) + "\n")}},
 	want: []string{sendPage + " lacks the row\n" + sendRow(send.All[4])},
 }
 

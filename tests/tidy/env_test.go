@@ -64,11 +64,13 @@ var envIsTrue = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"Makefile":            {Data: []byte("build: deps\nbuild-pure:\n")},
-		"configs/a.yaml":      {},
-		"slurm/env/README.md": {Data: []byte("Type `make build CUDA=1`, not make install.\nSee `configs/a.yaml`, CLONE/configs/b.yaml and /usr/configs/c.yaml.\n")},
-		"slurm/env/x.def":     {Data: []byte("%files\n    .git /src/.git\n    Makefile /src/Makefile\n    docs /src/docs\n    /src/tests/a.sh /opt/a\n")},
-		"slurm/other.md":      {Data: []byte("make nothing\n")},
+		"Makefile":       {Data: []byte("build: deps\nbuild-pure:\n")},
+		"configs/a.yaml": {},
+		"slurm/env/README.md": {Data: []byte("Type `make build CUDA=1`, not make install.\nSee `configs/a.yaml`, " +
+			"CLONE/configs/b.yaml and /usr/configs/c.yaml.\n")},
+		"slurm/env/x.def": {Data: []byte("%files\n    .git /src/.git\n    Makefile /src/Makefile\n    docs /src/docs\n   " +
+			" /src/tests/a.sh /opt/a\n")},
+		"slurm/other.md": {Data: []byte("make nothing\n")},
 	},
 	want: []string{
 		"slurm/env/README.md:1: there is no make install",

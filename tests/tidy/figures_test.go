@@ -11,12 +11,14 @@ import (
 // aFigure is a cell that holds nothing but numbers and units.
 var aFigure = regexp.MustCompile(`^(at most )?[-~]?\d[\d., ()/%+*x-]*( ?(e-?\d+|s|ms|us|of \d+|never))*$`)
 
-// source says where the figures of a table come from: what simulates or computes them, or when and where they were measured, each with a command.
+// source says where the figures of a table come from: what simulates or computes them, or when and where they were
+// measured, each with a command.
 var source = regexp.MustCompile("(?:[Ss]imulated|[Cc]omputed|Measured (?:before )?20\\d\\d-\\d\\d-\\d\\d on [^`]*[^` ]) by `([^`]+)`")
 
 var goTest = regexp.MustCompile(`^go test \./(\S+) -run (Test\w+) -update$`)
 
-// figuresHaveASource: above a table of figures stands, on a line of its section, what makes it. Figures that are simulated or computed are held to it by a test or a script.
+// figuresHaveASource: above a table of figures stands, on a line of its section, what makes it. Figures that are
+// simulated or computed are held to it by a test or a script.
 var figuresHaveASource = rule{
 	name: "figures-have-a-source",
 	check: func(tr *tree) (problems []string) {
@@ -48,12 +50,15 @@ var figuresHaveASource = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/a/a_test.go":       {Data: []byte("package a\nfunc TestA() { pagetest.Table(t, *update, \"a.md\", \"go test ./ps/a -run TestA -update\", made, 0) }\nfunc TestB() {}\n")},
+		"ps/a/a_test.go": {Data: []byte("package a\nfunc TestA() { pagetest.Table(t, *update, \"a.md\", \"go test " +
+			"./ps/a -run TestA -update\", made, 0) }\nfunc TestB() {}\n")},
 		"tests/accept/b/c.sh":  {Data: []byte("table a.md 0 \"$TMP/table\"\n")},
 		"tests/accept/b/no.sh": {Data: []byte("echo\n")},
 		"a.md": {Data: []byte("# A\n" + numbers + "## B\nSimulated by `go test ./ps/a -run TestA -update`:\n\n" + numbers + "\n" + numbers +
-			"\nComputed by `go test ./ps/a -run TestB -update`:\n" + numbers + "\nSimulated by `tests/accept/b/c.sh`:\n" + numbers + "\nSimulated by `tests/accept/b/no.sh`:\n" + numbers +
-			"\nMeasured 2026-11-01 on a machine by `anything`:\n" + numbers + "\nMeasured by `anything`:\n" + numbers + "\n| exit code | meaning |\n|---|---|\n| 0 | done |\n| 1 | failed |\n| 2 | a mistake |\n| 3 | a warning |\n")},
+			"\nComputed by `go test ./ps/a -run TestB -update`:\n" + numbers + "\nSimulated by `tests/accept/b/c.sh`:\n" +
+			numbers + "\nSimulated by `tests/accept/b/no.sh`:\n" + numbers +
+			"\nMeasured 2026-11-01 on a machine by `anything`:\n" + numbers + "\nMeasured by `anything`:\n" + numbers +
+			"\n| exit code | meaning |\n|---|---|\n| 0 | done |\n| 1 | failed |\n| 2 | a mistake |\n| 3 | a warning |\n")},
 	},
 	want: []string{
 		"a.md:2: " + noSource,
@@ -66,7 +71,8 @@ var figuresHaveASource = rule{
 
 const (
 	numbers  = "| x | a | b |\n|---|---|---|\n| y | 1.5 | 2 |\n| z | 3 % | 4 |\n"
-	noSource = "a table of figures: say above it, on one line, \"Simulated by `COMMAND`\" (or Computed), or \"Measured YYYY-MM-DD on MACHINE by `COMMAND`\""
+	noSource = "a table of figures: say above it, on one line, \"Simulated by `COMMAND`\" (or Computed), or " +
+		"\"Measured YYYY-MM-DD on MACHINE by `COMMAND`\""
 )
 
 // ofFigures: a quarter of the cells behind the first column, four at least, are figures.

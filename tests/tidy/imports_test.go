@@ -117,17 +117,20 @@ var allowedImports = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		allowed: {Data: []byte("# Allowed imports\n| package | ours | others |\n|---|---|---|\n| `a` | `b` | `x.org/y` |\n| `b` | | |\n| `b` | | |\n| `d` |\n" +
+		allowed: {Data: []byte("# Allowed imports\n| package | ours | others |\n|---|---|---|\n| `a` | `b` | `x.org/y` " +
+			"|\n| `b` | | |\n| `b` | | |\n| `d` |\n" +
 			"| `e` | `e/*` | |\n| `e/*` | `e/*` `e/own` | |\n| `e/own` | | |\n| `e/other` | | |\n")},
-		"a/a.go":      {Data: []byte("package a\nimport \"fluentps/b\"\nimport \"os\"\nimport \"x.org/y/z\"\nimport \"x.org/yz\"\nimport \"C\"\n")},
+		"a/a.go": {Data: []byte("package a\nimport \"fluentps/b\"\nimport \"os\"\nimport \"x.org/y/z\"\nimport " +
+			"\"x.org/yz\"\nimport \"C\"\n")},
 		"b/b.go":      {Data: []byte("package b\nimport \"fluentps/a\"\n")},
 		"b/b_test.go": {Data: []byte("package b\nimport \"fluentps/c\"\n")},
 		"c/c.go":      {Data: []byte("package c\n")},
 		"c/d.go":      {Data: []byte("package c\n")},
 		"e/e.go":      {Data: []byte("package e\nimport \"fluentps/e/x\"\nimport \"fluentps/e/own\"\n")},
-		"e/x/x.go":    {Data: []byte("package x\nimport \"fluentps/e/y\"\nimport \"fluentps/e/own\"\nimport \"fluentps/e/other\"\nimport \"fluentps/e\"\n")},
-		"e/own/o.go":  {Data: []byte("package own\nimport \"fluentps/e/x\"\n")},
-		"e/x/z/z.go":  {Data: []byte("package z\n")},
+		"e/x/x.go": {Data: []byte("package x\nimport \"fluentps/e/y\"\nimport \"fluentps/e/own\"\nimport " +
+			"\"fluentps/e/other\"\nimport \"fluentps/e\"\n")},
+		"e/own/o.go": {Data: []byte("package own\nimport \"fluentps/e/x\"\n")},
+		"e/x/z/z.go": {Data: []byte("package z\n")},
 	},
 	want: []string{
 		"tests/tidy/imports.md:6: a second row for b",
@@ -235,7 +238,8 @@ var cgoBehindTags = rule{
 					return
 				}
 				if builtByDefault(f) {
-					problems = append(problems, fmt.Sprintf("%s:%d: imports %s without a build tag such as `//go:build mpi`", f.name, line, path.Base(importPath)))
+					problems = append(problems,
+						fmt.Sprintf("%s:%d: imports %s without a build tag such as `//go:build mpi`", f.name, line, path.Base(importPath)))
 				}
 			})
 		}

@@ -26,7 +26,8 @@ var policiesInTheirTable = rule{
 			ast.Inspect(f.ast, func(n ast.Node) bool {
 				if s, ok := n.(*ast.BasicLit); ok && s.Kind == token.STRING {
 					if name, err := strconv.Unquote(s.Value); err == nil && slices.Contains(policyNames(), name) {
-						problems = append(problems, fmt.Sprintf("%s:%d: names %s, a policy of local; give its entry in ps/local a field", f.name, tr.line(s.Pos()), name))
+						problems = append(problems,
+							fmt.Sprintf("%s:%d: names %s, a policy of local; give its entry in ps/local a field", f.name, tr.line(s.Pos()), name))
 					}
 				}
 				return true
@@ -35,9 +36,10 @@ var policiesInTheirTable = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/local/a.go":     {Data: []byte("package local\n\nconst a = \"diloco\"\n")},
-		"ps/optim/a.go":     {Data: []byte("package optim\n\nconst a = \"slowmo\"\n")},
-		"configs/a.go":      {Data: []byte("package configs\n\n// as diloco\nfunc a(s string) bool {\n\treturn s == \"diloco\" || s == `qsr` || s == \"set diloco\" || s == \"none\"\n}\n")},
+		"ps/local/a.go": {Data: []byte("package local\n\nconst a = \"diloco\"\n")},
+		"ps/optim/a.go": {Data: []byte("package optim\n\nconst a = \"slowmo\"\n")},
+		"configs/a.go": {Data: []byte("package configs\n\n// as diloco\nfunc a(s string) bool {\n\treturn s == " +
+			"\"diloco\" || s == `qsr` || s == \"set diloco\" || s == \"none\"\n}\n")},
 		"configs/a_test.go": {Data: []byte("package configs\n\nconst b = \"diloco\"\n")},
 	},
 	want: []string{

@@ -13,8 +13,10 @@ import (
 // pure packages decide, and never act. The simulator runs them in virtual time, and recorded runs are replayed through them. That
 // works only if they have no access to a clock, a thread, randomness or the outside. The same rules hold for the simulator itself,
 // which acts only in virtual time.
-var pure = []string{"ps/scheme", "ps/send", "ps/shard", "ps/core", "ps/optim", "ps/build", "ps/layout", "ps/network", "ps/report", "ps/report/plot", "ps/snapshot",
-	"ps/sim", "ps/sim/calibrate", "ps/sim/check", "ps/sim/real", "ps/straggler", "ps/work", "ps/work/code", "ps/workload/shapes", "ps/local", "ps/steps", "comm/payload", "comm/wire"}
+var pure = []string{"ps/scheme", "ps/send", "ps/shard", "ps/core", "ps/optim", "ps/build", "ps/layout", "ps/network",
+	"ps/report", "ps/report/plot", "ps/snapshot",
+	"ps/sim", "ps/sim/calibrate", "ps/sim/check", "ps/sim/real", "ps/straggler", "ps/work", "ps/work/code",
+	"ps/workload/shapes", "ps/local", "ps/steps", "comm/payload", "comm/wire"}
 
 // pureFiles calls visit with every node of every non-test file of the pure packages.
 func pureFiles(tr *tree, visit func(f *file, names map[string]string, n ast.Node)) {
@@ -94,7 +96,8 @@ var pureImports = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/core/a.go":      {Data: []byte("package core\nimport (\n\"os/signal\"\n\"sync\"\n\"log/slog\"\n\"math/rand\"\n\"math/rand/v2\"\n. \"fmt\"\n)\n")},
+		"ps/core/a.go": {Data: []byte("package core\nimport " +
+			"(\n\"os/signal\"\n\"sync\"\n\"log/slog\"\n\"math/rand\"\n\"math/rand/v2\"\n. \"fmt\"\n)\n")},
 		"ps/core/a_test.go": {Data: []byte("package core\nimport \"os\"\n")},
 		"ps/runtime/a.go":   {Data: []byte("package runtime\nimport \"os\"\n")},
 	},
@@ -137,7 +140,8 @@ var pureRandom = rule{
 		pureFiles(tr, func(f *file, names map[string]string, n ast.Node) {
 			importPath, name, ok := selected(names, n)
 			if ok && strings.HasPrefix(importPath, "math/rand") && !slices.Contains(seededNames, name) {
-				problems = append(problems, fmt.Sprintf("%s:%d: rand.%s draws from a global generator; draw from the seeded one", f.name, tr.line(n.Pos()), name))
+				problems = append(problems,
+					fmt.Sprintf("%s:%d: rand.%s draws from a global generator; draw from the seeded one", f.name, tr.line(n.Pos()), name))
 			}
 		})
 		return problems
@@ -202,7 +206,8 @@ var pureOutput = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/optim/a.go": {Data: []byte("package optim\nimport \"fmt\"\nfunc f() string {\n\tfmt.Println()\n\tprintln()\n\treturn fmt.Sprint(1)\n}\n")},
+		"ps/optim/a.go": {Data: []byte("package optim\nimport \"fmt\"\nfunc f() string " +
+			"{\n\tfmt.Println()\n\tprintln()\n\treturn fmt.Sprint(1)\n}\n")},
 	},
 	want: []string{
 		"ps/optim/a.go:4: fmt.Println in a pure package",

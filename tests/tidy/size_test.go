@@ -70,7 +70,8 @@ var functionSizes = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"a.go":      {Data: []byte("package a\n\n// f is long.\nfunc f() {" + strings.Repeat("\n", 70) + "}\nfunc g() {" + strings.Repeat("\n", 69) + "}\nvar h = func() {" + strings.Repeat("\n", 71) + "}\n")},
+		"a.go": {Data: []byte("package a\n\n// f is long.\nfunc f() {" + strings.Repeat("\n", 70) + "}\nfunc g() {" +
+			strings.Repeat("\n", 69) + "}\nvar h = func() {" + strings.Repeat("\n", 71) + "}\n")},
 		"a_test.go": {Data: []byte("package a\nfunc f() {" + strings.Repeat("\n", 90) + "}\n")},
 	},
 	want: []string{
@@ -79,8 +80,10 @@ var functionSizes = rule{
 	},
 }
 
-// rooms are the packages that make up a rank of a run, and the simulator (ps/ARCHITECTURE.md). Each stays small enough for a reader to keep in mind.
-var rooms = []string{"ps/allreduce", "ps/build", "ps/coordinate", "ps/evaluate", "ps/layout", "ps/link", "ps/liveness", "ps/replica", "ps/resume", "ps/runtime",
+// rooms are the packages that make up a rank of a run, and the simulator (ps/ARCHITECTURE.md). Each stays small
+// enough for a reader to keep in mind.
+var rooms = []string{"ps/allreduce", "ps/build", "ps/coordinate", "ps/evaluate", "ps/layout", "ps/link",
+	"ps/liveness", "ps/replica", "ps/resume", "ps/runtime",
 	"ps/serve", "ps/sim", "ps/sim/calibrate", "ps/sim/check", "ps/sim/real", "ps/snapshot", "ps/station", "ps/train"}
 
 const (
@@ -88,7 +91,8 @@ const (
 	fieldsMax    = 25
 )
 
-// structSizes counts the fields of each struct that has a name, in tests, too. An embedded struct is one field, for it has a name of its own.
+// structSizes counts the fields of each struct that has a name, in tests, too. An embedded struct is one field, for
+// it has a name of its own.
 var structSizes = rule{
 	name: "struct-sizes",
 	check: func(tr *tree) (problems []string) {
@@ -156,23 +160,34 @@ var roomSizes = rule{
 		for _, name := range slices.Sorted(maps.Keys(structs)) {
 			st := structs[name]
 			if n := fieldsOf(st, structs, in); n > fieldsMax && slices.Contains(rooms, in[st].dir) {
-				problems = append(problems, fmt.Sprintf("%s:%d: struct %s has %d fields, at most %d: name what belongs together", in[st].name, tr.line(st.Pos()), path.Base(name), n, fieldsMax))
+				problems = append(problems,
+					fmt.Sprintf("%s:%d: struct %s has %d fields, at most %d: name what belongs together", in[st].name,
+						tr.line(st.Pos()), path.Base(name), n, fieldsMax))
 			}
 		}
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/link/a.go":   {Data: []byte("package link\nimport \"fluentps/ps/other\"\ntype A struct {\n\t*other.B\n\tc\n\tx, y int\n}\ntype c struct {\n\ta, b int\n}\n")},
-		"ps/other/b.go":  {Data: []byte("package other\ntype B struct {\n\t" + strings.Repeat("a, ", 21) + "b int\n}\ntype D struct {\n\t" + strings.Repeat("a, ", 40) + "b int\n}\n")},
+		"ps/link/a.go": {Data: []byte("package link\nimport \"fluentps/ps/other\"\ntype A struct " +
+			"{\n\t*other.B\n\tc\n\tx, y int\n}\ntype c struct {\n\ta, b int\n}\n")},
+		"ps/other/b.go": {Data: []byte("package other\ntype B struct {\n\t" + strings.Repeat("a, ", 21) +
+			"b int\n}\ntype D struct {\n\t" + strings.Repeat("a, ", 40) + "b int\n}\n")},
 		"ps/serve/a.go":  {Data: []byte("package serve\n")},
-		"ps/serve/a0.go": {Data: []byte("package serve\n")}, "ps/serve/a1.go": {Data: []byte("package serve\n")}, "ps/serve/a2.go": {Data: []byte("package serve\n")},
-		"ps/serve/a3.go": {Data: []byte("package serve\n")}, "ps/serve/a4.go": {Data: []byte("package serve\n")}, "ps/serve/a5.go": {Data: []byte("package serve\n")},
-		"ps/serve/a6.go": {Data: []byte("package serve\n")}, "ps/serve/a7.go": {Data: []byte("package serve\n")}, "ps/serve/a8.go": {Data: []byte("package serve\n")},
-		"ps/serve/a9.go": {Data: []byte("package serve\n")}, "ps/serve/b0.go": {Data: []byte("package serve\n")}, "ps/serve/b1.go": {Data: []byte("package serve\n")},
-		"ps/serve/b2.go": {Data: []byte("package serve\n")}, "ps/serve/b3.go": {Data: []byte("package serve\n")}, "ps/serve/b4.go": {Data: []byte("package serve\n")},
-		"ps/serve/b5.go": {Data: []byte("package serve\n")}, "ps/serve/b6.go": {Data: []byte("package serve\n")}, "ps/serve/b7.go": {Data: []byte("package serve\n")},
-		"ps/serve/b8.go": {Data: []byte("package serve\n")}, "ps/serve/b9.go": {Data: []byte("package serve\n")}, "ps/serve/b_test.go": {Data: []byte("package serve\n")},
-		"ps/train/a.go": {Data: []byte("package train\ntype A struct {\n\t" + strings.Repeat("a, ", 24) + "b int\n}\n")},
+		"ps/serve/a0.go": {Data: []byte("package serve\n")}, "ps/serve/a1.go": {Data: []byte("package serve\n")},
+		"ps/serve/a2.go": {Data: []byte("package serve\n")},
+		"ps/serve/a3.go": {Data: []byte("package serve\n")}, "ps/serve/a4.go": {Data: []byte("package serve\n")},
+		"ps/serve/a5.go": {Data: []byte("package serve\n")},
+		"ps/serve/a6.go": {Data: []byte("package serve\n")}, "ps/serve/a7.go": {Data: []byte("package serve\n")},
+		"ps/serve/a8.go": {Data: []byte("package serve\n")},
+		"ps/serve/a9.go": {Data: []byte("package serve\n")}, "ps/serve/b0.go": {Data: []byte("package serve\n")},
+		"ps/serve/b1.go": {Data: []byte("package serve\n")},
+		"ps/serve/b2.go": {Data: []byte("package serve\n")}, "ps/serve/b3.go": {Data: []byte("package serve\n")},
+		"ps/serve/b4.go": {Data: []byte("package serve\n")},
+		"ps/serve/b5.go": {Data: []byte("package serve\n")}, "ps/serve/b6.go": {Data: []byte("package serve\n")},
+		"ps/serve/b7.go": {Data: []byte("package serve\n")},
+		"ps/serve/b8.go": {Data: []byte("package serve\n")}, "ps/serve/b9.go": {Data: []byte("package serve\n")},
+		"ps/serve/b_test.go": {Data: []byte("package serve\n")},
+		"ps/train/a.go":      {Data: []byte("package train\ntype A struct {\n\t" + strings.Repeat("a, ", 24) + "b int\n}\n")},
 	},
 	want: []string{
 		"ps/serve: 21 files, at most 20: make it two rooms",
@@ -227,7 +242,8 @@ var exits = rule{
 					importPath, name, ok := selected(names, n)
 					if ok && (importPath == "os" && name == "Exit" || importPath == "syscall" && name == "Exit" ||
 						importPath == "log" && (strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Panic"))) {
-						problems = append(problems, fmt.Sprintf("%s:%d: %s.%s outside a command or TestMain; return an error", f.name, tr.line(n.Pos()), importPath, name))
+						problems = append(problems,
+							fmt.Sprintf("%s:%d: %s.%s outside a command or TestMain; return an error", f.name, tr.line(n.Pos()), importPath, name))
 					}
 					return true
 				})
@@ -236,8 +252,10 @@ var exits = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"a/a.go":        {Data: []byte("package a\nimport (\n\t\"log\"\n\t\"os\"\n)\nfunc f() {\n\tos.Exit(1)\n\tlog.Fatalf(\"\")\n}\nvar quit = os.Exit\n")},
-		"a/a_test.go":   {Data: []byte("package a\nimport (\n\t\"os\"\n\t\"testing\"\n)\nfunc TestMain(m *testing.M) { os.Exit(run()) }\nfunc run() int { os.Exit(3) }\nfunc TestF(t *testing.T) {\n\tos.Exit(1)\n}\n")},
+		"a/a.go": {Data: []byte("package a\nimport (\n\t\"log\"\n\t\"os\"\n)\nfunc f() " +
+			"{\n\tos.Exit(1)\n\tlog.Fatalf(\"\")\n}\nvar quit = os.Exit\n")},
+		"a/a_test.go": {Data: []byte("package a\nimport (\n\t\"os\"\n\t\"testing\"\n)\nfunc TestMain(m *testing.M) { " +
+			"os.Exit(run()) }\nfunc run() int { os.Exit(3) }\nfunc TestF(t *testing.T) {\n\tos.Exit(1)\n}\n")},
 		"comm/mpi/a.go": {Data: []byte("package mpi\nimport \"os\"\nfunc Abort() { os.Exit(2) }\nfunc Close() { os.Exit(2) }\n")},
 		"cmd/x/x.go":    {Data: []byte("package main\nimport \"os\"\nfunc main() { os.Exit(2) }\n")},
 	},

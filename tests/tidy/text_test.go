@@ -32,7 +32,8 @@ var topLevel = rule{
 	},
 	bad: fstest.MapFS{"docs/a.md": {}, "docs/b.md": {}, "ps/a.go": {Data: []byte("package ps\n")}, "bin/fluentps": {}, "x.test": {}},
 	want: []string{
-		"docs: not one of the top-level names: .ci .gitignore LICENSE Makefile README.md cmd comm configs fluentps.go go.mod go.sum internal kernels ps slurm tests verbs",
+		"docs: not one of the top-level names: .ci .gitignore LICENSE Makefile README.md cmd comm configs fluentps.go " +
+			"go.mod go.sum internal kernels ps slurm tests verbs",
 	},
 }
 
@@ -106,7 +107,8 @@ var strangeNames = rule{
 		})...)
 	},
 	bad: fstest.MapFS{
-		"a.go":            {Data: []byte("// Package a: see " + slash + "work" + slash + "x, ps/work/x or ../work/x.\npackage a\n\n// As in design." + "md 4.\n")},
+		"a.go": {Data: []byte("// Package a: see " + slash + "work" + slash +
+			"x, ps/work/x or ../work/x.\npackage a\n\n// As in design." + "md 4.\n")},
 		"b.go":            {Data: []byte("package a\n\nconst data = \"../../../" + "shared/data\"\n")},
 		"b_test.go":       {Data: []byte("package a\n\nconst data = \"../../../" + "shared/data\"\n")},
 		"tests/accept/x":  {Data: []byte("../" + "shared/data\n")},

@@ -50,7 +50,7 @@ type rule struct {
 var rules = []rule{
 	goParses, allowedImports, tableIsTrue, lawsAreHeld, cgoBehindTags, testingStaysInTests,
 	pureImports, pureTime, pureRandom, pureFlow, pureOutput,
-	fileSizes, functionSizes, structSizes, roomSizes, exits,
+	fileSizes, functionSizes, structSizes, roomSizes, lineWidths, exits,
 	topLevel, textHygiene, leftovers, strangeNames, blobs, scripts,
 	links, pageSizes, pagesAreTrue, figuresHaveASource, examplesMentioned, sendRows, schemesComplete, policiesInTheirTable, envIsTrue,
 }

@@ -149,7 +149,8 @@ func OnSmallDisk(t testing.TB, on string, kib int) (dir string) {
 	if out, err := exec.Command(unshare[0], append(unshare[1:], "sh", "-c", mount, dir)...).CombinedOutput(); err != nil {
 		t.Skipf("no mount namespace on this machine, so the test on a full file system did not run: %v %s", err, out)
 	}
-	cmd := exec.Command(unshare[0], append(unshare[1:], "sh", "-c", mount+` && exec "$@"`, dir, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")...)
+	cmd := exec.Command(unshare[0],
+		append(unshare[1:], "sh", "-c", mount+` && exec "$@"`, dir, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")...)
 	cmd.Env = append(os.Environ(), smallVar+"="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("on a file system of %d KiB: %v\n%s", kib, err, out)

@@ -24,13 +24,15 @@ func TestNamesAreSortedAndOnce(t *testing.T) {
 }
 
 func TestHeaderPutsVersionsBack(t *testing.T) {
-	text, err := header([]byte("typedef int gone;\n"+firstDeclaration+"\nint cuMemAlloc(void);\n"), []string{"cuCtxGetDevice", "cuMemAlloc_v2", "cuTexRefSetAddress2D_v3"})
+	text, err := header([]byte("typedef int gone;\n"+firstDeclaration+"\nint cuMemAlloc(void);\n"),
+		[]string{"cuCtxGetDevice", "cuMemAlloc_v2", "cuTexRefSetAddress2D_v3"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := string(text)
 	for _, want := range []string{"#define cuMemAlloc cuMemAlloc_v2\n", "#define cuTexRefSetAddress2D cuTexRefSetAddress2D_v3\n",
-		"#define cuMemAlloc fluentps_cuMemAlloc_v2\n", "#define cuCtxGetDevice fluentps_cuCtxGetDevice\n", "#define cuInit fluentps_cuInit\n", firstDeclaration + "\nint cuMemAlloc(void);\n"} {
+		"#define cuMemAlloc fluentps_cuMemAlloc_v2\n", "#define cuCtxGetDevice fluentps_cuCtxGetDevice\n",
+		"#define cuInit fluentps_cuInit\n", firstDeclaration + "\nint cuMemAlloc(void);\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the header lacks %q:\n%s", want, got)
 		}

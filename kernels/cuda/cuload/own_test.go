@@ -63,7 +63,8 @@ int main(void) {
 	return 0;
 }
 `
-	compiled(t, dir, "program.c", program, "-rdynamic", "-Iinclude", "-I"+stub, "-o", "program", "program.c", "-Wl,-rpath-link,driver", "-L.", "-lcuda", "-lmpi", "-ldl")
+	compiled(t, dir, "program.c", program, "-rdynamic", "-Iinclude", "-I"+stub, "-o", "program", "program.c",
+		"-Wl,-rpath-link,driver", "-L.", "-lcuda", "-lmpi", "-ldl")
 	c := exec.Command("./program")
 	c.Dir = dir
 	c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir+":"+filepath.Join(dir, "driver"))

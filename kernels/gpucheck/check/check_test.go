@@ -93,7 +93,8 @@ var pythonPath = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(said))
 })
 
-// python makes the Python of this machine, and the files of testdata, known to the stand-in. Without a Python it is as if PyTorch were missing.
+// python makes the Python of this machine, and the files of testdata, known to the stand-in. Without a Python it is
+// as if PyTorch were missing.
 func python(t *testing.T, dir string) {
 	t.Helper()
 	path := pythonPath()
@@ -198,15 +199,20 @@ func TestTheWholeTableOnTheEmulatedDriver(t *testing.T) {
 	o.want(t, 0, nil)
 	o.ratios(t)
 	at := 0
-	names := []string{"driver", "clocks", "symbols", "JIT cold and warm", "every kernel against float64", "gemm_nn at training sizes", "shortcut_pad_grad at training sizes",
-		"long vectors: fill, axpy, momentum", "long vectors: conv_forward, conv_backward_filter", "products of cuBLAS, float32", "products of cuBLAS, TF32",
+	names := []string{"driver", "clocks", "symbols", "JIT cold and warm", "every kernel against float64",
+		"gemm_nn at training sizes", "shortcut_pad_grad at training sizes",
+		"long vectors: fill, axpy, momentum", "long vectors: conv_forward, conv_backward_filter",
+		"products of cuBLAS, float32", "products of cuBLAS, TF32",
 		"gradients of one step", "steps beside the CPU", "copies, events, threads, steady memory", "two workers train as on the CPU",
 		"our step, float32: mlp", "our step by kernel, float32: mlp", "our step, TF32: mlp", "our step by kernel, TF32: mlp",
-		"PyTorch CUDA graph, float32: mlp", "PyTorch CUDA graph by kernel, float32: mlp", "PyTorch CUDA graph, TF32: mlp", "PyTorch CUDA graph, bf16: mlp",
-		"cuDNN, forward: resnet20 conv1", "cuDNN, by filter: resnet20 conv1", "cuDNN, by data: resnet20 group1", "cuDNN, all convolutions of a step",
+		"PyTorch CUDA graph, float32: mlp", "PyTorch CUDA graph by kernel, float32: mlp", "PyTorch CUDA graph, TF32: mlp",
+		"PyTorch CUDA graph, bf16: mlp",
+		"cuDNN, forward: resnet20 conv1", "cuDNN, by filter: resnet20 conv1", "cuDNN, by data: resnet20 group1",
+		"cuDNN, all convolutions of a step",
 		"PyTorch eager, float32: mlp", "PyTorch eager, bf16: mlp", "PyTorch compiled, float32: mlp", "PyTorch compiled by kernel, bf16: mlp",
 		"ours / PyTorch's best, float32: mlp", "ours / PyTorch's best, TF32: mlp", "ours / PyTorch's best, bf16: mlp", "mlp, one step",
-		"gemm_nn, mlp fc2", "conv_forward, resnet20 group3", "gemm_nt, own", "gemm_nt, cuBLAS", "gemm_nt, cuBLAS in TF32", "pinned memory: anonymous", "pinned memory: huge pages", "pinned memory: window",
+		"gemm_nn, mlp fc2", "conv_forward, resnet20 group3", "gemm_nt, own", "gemm_nt, cuBLAS", "gemm_nt, cuBLAS in TF32",
+		"pinned memory: anonymous", "pinned memory: huge pages", "pinned memory: window",
 		"two ranks on one GPU", "CUDA-aware MPI", "compute-sanitizer memcheck", "compute-sanitizer racecheck"}
 	for _, name := range names {
 		next := strings.Index(o.table[at:], "\n| "+name+" |")
@@ -237,22 +243,31 @@ func TestWhatIsWrongIsARow(t *testing.T) {
 		rows         map[string]string
 		stderr       string
 	}{
-		{"a kernel", spoiltVar + "=batch_norm_grad,2,1.01", "", "", []string{"against float64", "training", "gradients", "long"}, 1, map[string]string{
-			"every kernel against float64: batch_norm_grad": "**FAIL**: batch_norm_grad ", "batch_norm_grad at training sizes": "**FAIL**: vector ",
-			"gradients of one step": "**FAIL**: 55 of 97 tensors are further than 0.001 from the CPU's, relative to the norm; the first ones backward: conv19.weight (64x64x3x3) 0.01,",
-		}, "conv1.weight (16x3x3x3)"},
+		{"a kernel", spoiltVar + "=batch_norm_grad,2,1.01", "", "",
+			[]string{"against float64", "training", "gradients", "long"}, 1, map[string]string{
+				"every kernel against float64: batch_norm_grad": "**FAIL**: batch_norm_grad ", "batch_norm_grad at training sizes": "**FAIL**: vector ",
+				"gradients of one step": "**FAIL**: 55 of 97 tensors are further than 0.001 from the CPU's, relative to the " +
+					"norm; the first ones backward: conv19.weight (64x64x3x3) 0.01,",
+			}, "conv1.weight (16x3x3x3)"},
 		{"a gradient", spoiltVar + "=conv_backward,4,1.01", "", "", []string{"gradients", "steps beside"}, 1, map[string]string{
-			"gradients of one step": "**FAIL**: 18 of 97 tensors are further than 0.001 from the CPU's, relative to the norm; the first ones backward: conv19.weight (64x64x3x3) 0.01,",
+			"gradients of one step": "**FAIL**: 18 of 97 tensors are further than 0.001 from the CPU's, relative to the " +
+				"norm; the first ones backward: conv19.weight (64x64x3x3) 0.01,",
 		}, ""},
-		{"losses", spoiltVar + "=gemm_tn,2,9", "", "", []string{"steps beside"}, 1, map[string]string{"steps beside the CPU": "**FAIL**: the last "}, ""},
-		{"a launch", "CUEMU_FAIL=kernel:9", "", "", []string{"beside the CPU"}, 1, map[string]string{"steps beside the CPU": "**FAIL**: workload: GPU 0 (Emulated GPU 0) on "}, ""},
-		{"pinning", "CUEMU_FAIL=cuMemHostRegister:1:1", "", "", []string{"pinned"}, 1, map[string]string{"pinned memory: anonymous": "**FAIL**: GPU 0 "}, ""},
-		{"no GPU", "CUEMU_DEVICES=0", "", "", []string{"clocks", "PyTorch"}, 1, map[string]string{"driver": "**FAIL**: the driver reports no usable GPU", "clocks": "skipped",
-			"PyTorch CUDA graph": "skipped", "PyTorch eager": "skipped", "PyTorch compiled": "skipped", "ours / PyTorch's best": "skipped"}, ""},
-		{"a test", "", "cuda.test", `echo "element 3 is 7"; exit 1`, []string{"copies"}, 1, map[string]string{"copies, events, threads, steady memory": "**FAIL**: exit status 1"}, "element 3 is 7"},
+		{"losses", spoiltVar + "=gemm_tn,2,9", "", "", []string{"steps beside"}, 1,
+			map[string]string{"steps beside the CPU": "**FAIL**: the last "}, ""},
+		{"a launch", "CUEMU_FAIL=kernel:9", "", "", []string{"beside the CPU"}, 1,
+			map[string]string{"steps beside the CPU": "**FAIL**: workload: GPU 0 (Emulated GPU 0) on "}, ""},
+		{"pinning", "CUEMU_FAIL=cuMemHostRegister:1:1", "", "", []string{"pinned"}, 1,
+			map[string]string{"pinned memory: anonymous": "**FAIL**: GPU 0 "}, ""},
+		{"no GPU", "CUEMU_DEVICES=0", "", "", []string{"clocks", "PyTorch"}, 1,
+			map[string]string{"driver": "**FAIL**: the driver reports no usable GPU", "clocks": "skipped",
+				"PyTorch CUDA graph": "skipped", "PyTorch eager": "skipped", "PyTorch compiled": "skipped", "ours / PyTorch's best": "skipped"}, ""},
+		{"a test", "", "cuda.test", `echo "element 3 is 7"; exit 1`, []string{"copies"}, 1,
+			map[string]string{"copies, events, threads, steady memory": "**FAIL**: exit status 1"}, "element 3 is 7"},
 		{"a test that is skipped", "", "program.test", `printf -- "--- PASS: TestA (0s)\n--- SKIP: TestB (0s)\n"`, []string{"two workers"}, 1,
 			map[string]string{"two workers train as on the CPU": "**FAIL**: 1 of them ran and passed"}, "--- SKIP"},
-		{"tests that are not there", "", "program.test", "", []string{"two workers"}, 0, map[string]string{"two workers train as on the CPU": "skipped: there is no "}, ""},
+		{"tests that are not there", "", "program.test", "", []string{"two workers"}, 0,
+			map[string]string{"two workers train as on the CPU": "skipped: there is no "}, ""},
 		{"what a sanitizer finds", "", "compute-sanitizer", `echo "Invalid __global__ write"; exit 9`, []string{"memcheck"}, 1,
 			map[string]string{"compute-sanitizer memcheck": "**FAIL**: exit status 9"}, "Invalid __global__ write"},
 		{"messages between GPUs", "CUEMU_FAIL=cuMemcpyDtoHAsync:2:700", "", "", []string{"CUDA-aware"}, 1,
@@ -409,7 +424,8 @@ func TestWrongUse(t *testing.T) {
 		t.Errorf("90 seconds are %v, error %v", limit, err)
 	}
 	var out, errs strings.Builder
-	if code := verdict(&out, &errs, time.Minute, []string{"clocks", "no such check"}); code != 2 || !strings.Contains(errs.String(), "with \"no such check\"; there are:\n") ||
+	if code := verdict(&out, &errs, time.Minute, []string{"clocks", "no such check"}); code != 2 ||
+		!strings.Contains(errs.String(), "with \"no such check\"; there are:\n") ||
 		!strings.Contains(errs.String(), "\n  clocks\n") || out.Len() > 0 {
 		t.Errorf("code %d, must be 2\n%s%s", code, out.String(), errs.String())
 	}

@@ -214,7 +214,8 @@ func compare(k *kernels.Kernel, n kernels.Sizes, before, want, got [kernels.Vecs
 			limit := unit * max(typical, math.Abs(float64(w)))
 			off := math.Abs(float64(got[v][i]) - float64(w))
 			if !(off <= limit) { // also if it is NaN
-				return most, fmt.Errorf("vector %d element %d of %d is %.9g, %.9g on the CPU, apart by %.3g, at most %.3g", v, i, len(want[v]), got[v][i], w, off, limit)
+				return most, fmt.Errorf("vector %d element %d of %d is %.9g, %.9g on the CPU, apart by %.3g, at most %.3g", v, i,
+					len(want[v]), got[v][i], w, off, limit)
 			}
 			most = max(most, off/limit)
 		}

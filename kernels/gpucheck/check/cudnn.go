@@ -76,8 +76,8 @@ type convolver struct {
 	half  [3]kernels.Vec // the same in bf16
 }
 
-// convolutions times cuDNN's best algorithm for each convolution of a network, beside our kernel. A row for each shape and direction, and one for all
-// convolutions of a step.
+// convolutions times cuDNN's best algorithm for each convolution of a network, beside our kernel. A row for each
+// shape and direction, and one for all convolutions of a step.
 func convolutions(r *gpucheck.Report) error {
 	return onDevice(cuda.Options{}, func(d kernels.Device) error {
 		dnn, err := cuda.OpenCuDNN(d, r.Sizes.Workspace)
@@ -205,7 +205,8 @@ func (c *convolver) row(r *gpucheck.Report, dir direction, layer string) (took [
 				return nil, err
 			}
 			if off := distance(got, want); !(off <= convMax) {
-				r.Fail(name, size, "cuDNN %s%s computes something else: its values are %.2g from ours, relative to the norm; at most %.0g", c.dnn.Version, how, off, convMax)
+				r.Fail(name, size, "cuDNN %s%s computes something else: its values are %.2g from ours, relative to the norm; "+
+					"at most %.0g", c.dnn.Version, how, off, convMax)
 				return nil, nil
 			}
 		}

@@ -56,13 +56,16 @@ func driver(r *gpucheck.Report) error {
 	if err != nil {
 		return err
 	}
-	row := gpucheck.Row{Name: r.Name, Size: fmt.Sprintf("%d GPU", len(gpus)), Outcome: gpucheck.OK, Emulated: strings.HasPrefix(gpus[0].Name, "Emulated GPU")}
-	row.Text = fmt.Sprintf("%s, capability %d.%d, %.0f GB, %s, CUDA %d.%d", gpus[0].Name, c.Major, c.Minor, float64(gpus[0].Memory)/1e9, gpus[0].UUID, c.Driver/1000, c.Driver%1000/10)
+	row := gpucheck.Row{Name: r.Name, Size: fmt.Sprintf("%d GPU", len(gpus)), Outcome: gpucheck.OK,
+		Emulated: strings.HasPrefix(gpus[0].Name, "Emulated GPU")}
+	row.Text = fmt.Sprintf("%s, capability %d.%d, %.0f GB, %s, CUDA %d.%d", gpus[0].Name, c.Major, c.Minor,
+		float64(gpus[0].Memory)/1e9, gpus[0].UUID, c.Driver/1000, c.Driver%1000/10)
 	if said, err := smi("driver_version"); err == nil {
 		row.Text += ", driver " + said
 	}
 	if c.Driver < driverMin {
-		row.Outcome, row.Text = gpucheck.Failed, row.Text+fmt.Sprintf(": the kernels need a driver of CUDA %d.%d or newer (520)", driverMin/1000, driverMin%1000/10)
+		row.Outcome, row.Text = gpucheck.Failed, row.Text+
+			fmt.Sprintf(": the kernels need a driver of CUDA %d.%d or newer (520)", driverMin/1000, driverMin%1000/10)
 	}
 	r.Send(row)
 	return nil
@@ -85,7 +88,8 @@ func clocks(r *gpucheck.Report) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d multiprocessors at up to %d MHz: %.1f TFLOP/s in float32; %d bits at %d MHz: %.2f TB/s", c.Multiprocessors, c.ClockKHz/1000, c.FLOPs()/1e12,
+	text := fmt.Sprintf("%d multiprocessors at up to %d MHz: %.1f TFLOP/s in float32; %d bits at %d MHz: %.2f TB/s",
+		c.Multiprocessors, c.ClockKHz/1000, c.FLOPs()/1e12,
 		c.BusBits, c.MemoryKHz/1000, c.Bytes()/1e12)
 	said, err := smi("clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_throttle_reasons.active")
 	if err != nil {
@@ -93,7 +97,8 @@ func clocks(r *gpucheck.Report) error {
 	}
 	text += "; now (clocks, temperature, power, why they are low): " + said
 	if c.FLOPs() == 0 || c.Bytes() == 0 {
-		r.Fail(r.Name, "-", "%s; the driver does not say enough for a peak, or the lanes of capability %d.%d are not known", text, c.Major, c.Minor)
+		r.Fail(r.Name, "-", "%s; the driver does not say enough for a peak, or the lanes of capability %d.%d are not known",
+			text, c.Major, c.Minor)
 		return nil
 	}
 	r.OK(r.Name, "-", "%s", text)

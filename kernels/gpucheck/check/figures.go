@@ -23,8 +23,8 @@ const (
 
 var classes = []string{float32Class, tf32Class, bf16Class}
 
-// ourOptions are the options of our step beside a class of PyTorch's. We have no bf16: beside that stands our fastest, with the products of dense
-// layers in TF32.
+// ourOptions are the options of our step beside a class of PyTorch's. We have no bf16: beside that stands our
+// fastest, with the products of dense layers in TF32.
 func ourOptions(class string) cuda.Options {
 	o := cuda.Options{Gemm: cuda.Auto}
 	if class != float32Class {
@@ -151,7 +151,8 @@ func best(r *gpucheck.Report) error {
 			if err != nil {
 				return err
 			}
-			text := fmt.Sprintf("%.2f with the optimizer (%.3f ms / %.3f ms of %s), %.2f without (%.3f ms / %.3f ms of %s); PyTorch's ways: %s", us.MS/with.MS, us.MS, with.MS, with.Way,
+			text := fmt.Sprintf("%.2f with the optimizer (%.3f ms / %.3f ms of %s), %.2f without (%.3f ms / %.3f ms of %s); "+
+				"PyTorch's ways: %s", us.MS/with.MS, us.MS, with.MS, with.Way,
 				us.WithoutMS/without.WithoutMS, us.WithoutMS, without.WithoutMS, without.Way, strings.Join(have, ", "))
 			if us.Class != class {
 				text += "; ours is in " + us.Class

@@ -186,7 +186,8 @@ func gradients(r *gpucheck.Report) error {
 		size := netSize(name)(r.Sizes)
 		if len(wrong) > 0 {
 			fmt.Fprintln(os.Stderr, strings.Join(wrong, "\n"))
-			r.Fail(r.Name, size, "%d of %d tensors are further than %.0g from the CPU's, relative to the norm; the first ones backward: %s", len(wrong), len(gpu.tensors), gradientMax,
+			r.Fail(r.Name, size, "%d of %d tensors are further than %.0g from the CPU's, relative to the norm; the first "+
+				"ones backward: %s", len(wrong), len(gpu.tensors), gradientMax,
 				strings.Join(wrong[:min(3, len(wrong))], ", "))
 			return nil
 		}
@@ -214,8 +215,8 @@ const (
 )
 
 // losses compares training on the GPU and on the CPU over many steps. Training amplifies differences in the last bits, so the
-// means of the last losses count, not single ones. At a card's sizes they fall from 3.445 to 1.652 with one kernel set of the CPU, and to 1.653
-// with another.
+// means of the last losses count, not single ones. At a card's sizes they fall from 3.445 to 1.652 with one kernel
+// set of the CPU, and to 1.653 with another.
 func losses(r *gpucheck.Report) error {
 	host, err := newNet(r.Sizes.Net, cpu.New(processors()), r.Sizes)
 	if err != nil {
@@ -323,7 +324,8 @@ func shared(r *gpucheck.Report) error {
 		}
 	}
 	slower := max(both[0].MS, both[1].MS)
-	r.OK(r.Name, size, "equal bits; a step takes %.2f ms alone and %.2f ms beside the other, %.1f times as long", alone[0].MS, slower, slower/alone[0].MS)
+	r.OK(r.Name, size, "equal bits; a step takes %.2f ms alone and %.2f ms beside the other, %.1f times as long",
+		alone[0].MS, slower, slower/alone[0].MS)
 	return nil
 }
 

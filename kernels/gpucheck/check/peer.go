@@ -172,8 +172,8 @@ func (p *peer) session() (more bool, err error) {
 	return true, nil
 }
 
-// follow reads what the process says until it has ended, with all that it has started. over says that it had to be ended, because a case took too
-// long.
+// follow reads what the process says until it has ended, with all that it has started. over says that it had to be
+// ended, because a case took too long.
 func (p *peer) follow(cmd *exec.Cmd, out io.Reader) (over bool, err error) {
 	waited, lines := make(chan error, 1), make(chan string)
 	go func() { waited <- cmd.Wait() }()
@@ -296,7 +296,8 @@ func (p *peer) timed(c peerCase, l peerLine) {
 		return
 	}
 	p.done = &f
-	text := fmt.Sprintf("%.3f ms, PyTorch %s %.3f ms: ours / PyTorch %.2f; without the optimizer %.3f ms and %.3f ms: %.2f; PyTorch's first steps took %.1f s", us.MS, p.version, f.MS, us.MS/f.MS,
+	text := fmt.Sprintf("%.3f ms, PyTorch %s %.3f ms: ours / PyTorch %.2f; without the optimizer %.3f ms and %.3f ms: "+
+		"%.2f; PyTorch's first steps took %.1f s", us.MS, p.version, f.MS, us.MS/f.MS,
 		us.WithoutMS, f.WithoutMS, us.WithoutMS/f.WithoutMS, l.SetupS)
 	if us.Class != c.class {
 		text += "; ours is in " + us.Class

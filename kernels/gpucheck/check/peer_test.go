@@ -82,11 +82,14 @@ func TestABrokenPyTorchCostsItsOwnRows(t *testing.T) {
 			compiled + ", float32: mlp":           "skipped: PyTorch 2.11.0 has no torch.compile, which came with 2.0",
 			compiled + ", TF32: mlp":              "skipped: PyTorch 2.11.0 has no torch.compile, which came with 2.0",
 			compiled + ", bf16: mlp":              "skipped: PyTorch 2.11.0 has no torch.compile, which came with 2.0",
-			"ours / PyTorch's best, float32: mlp": "skipped", "ours / PyTorch's best, TF32: mlp": "skipped", "ours / PyTorch's best, bf16: mlp": "skipped",
+			"ours / PyTorch's best, float32: mlp": "skipped", "ours / PyTorch's best, TF32: mlp": "skipped",
+			"ours / PyTorch's best, bf16: mlp": "skipped",
 		}, ""},
 		{"one for processors", "blind", []string{eager}, 0, map[string]string{
-			eager: "skipped: PyTorch 2.11.0 does not see the GPU", eager + ", float32: mlp": "", eager + ", TF32: mlp": "", eager + ", bf16: mlp": "",
-			"ours / PyTorch's best, float32: mlp": "skipped", "ours / PyTorch's best, TF32: mlp": "skipped", "ours / PyTorch's best, bf16: mlp": "skipped",
+			eager: "skipped: PyTorch 2.11.0 does not see the GPU", eager + ", float32: mlp": "", eager + ", TF32: mlp": "",
+			eager + ", bf16: mlp":                 "",
+			"ours / PyTorch's best, float32: mlp": "skipped", "ours / PyTorch's best, TF32: mlp": "skipped",
+			"ours / PyTorch's best, bf16: mlp": "skipped",
 		}, ""},
 	} {
 		if c.what != "in the middle" && !all {
@@ -149,19 +152,24 @@ func TestWithoutPyTorch(t *testing.T) {
 	}
 }
 
-// ratios checks the rows of a PyTorch that is whole. A ratio is our time, which is 1 ms for whatever the emulated driver times, over PyTorch's, which
-// the clock of the one in testdata gives.
+// ratios checks the rows of a PyTorch that is whole. A ratio is our time, which is 1 ms for whatever the emulated
+// driver times, over PyTorch's, which the clock of the one in testdata gives.
 func (o outcome) ratios(t *testing.T) {
 	t.Helper()
 	for name, has := range map[string]string{
-		"PyTorch eager, float32: mlp":                "ok: 1.000 ms, PyTorch 2.11.0 3.500 ms: ours / PyTorch 0.29; without the optimizer 1.000 ms and 3.000 ms: 0.33; PyTorch's first steps took ",
-		"PyTorch compiled, TF32: mlp":                "ok: 1.000 ms, PyTorch 2.11.0 1.000 ms: ours / PyTorch 1.00; without the optimizer 1.000 ms and 0.750 ms: 1.33; ",
-		"PyTorch CUDA graph, bf16: mlp":              "ok: 1.000 ms, PyTorch 2.11.0 0.175 ms: ours / PyTorch 5.71; ",
-		"PyTorch CUDA graph by kernel, float32: mlp": "ok: convolution 0.350 ms (50 %), norm 0.175 ms (25 %), element-wise 0.087 ms (13 %), gap 0.087 ms (12 %) of 0.700 ms; 3 launches, the longest kernel: sm80_",
-		"ours / PyTorch's best, float32: mlp": "ok: 1.43 with the optimizer (1.000 ms / 0.700 ms of CUDA graph), 1.67 without (1.000 ms / 0.600 ms of CUDA graph); " +
+		"PyTorch eager, float32: mlp": "ok: 1.000 ms, PyTorch 2.11.0 3.500 ms: ours / PyTorch 0.29; " +
+			"without the optimizer 1.000 ms and 3.000 ms: 0.33; PyTorch's first steps took ",
+		"PyTorch compiled, TF32: mlp": "ok: 1.000 ms, PyTorch 2.11.0 1.000 ms: ours / PyTorch 1.00; " +
+			"without the optimizer 1.000 ms and 0.750 ms: 1.33; ",
+		"PyTorch CUDA graph, bf16: mlp": "ok: 1.000 ms, PyTorch 2.11.0 0.175 ms: ours / PyTorch 5.71; ",
+		"PyTorch CUDA graph by kernel, float32: mlp": "ok: convolution 0.350 ms (50 %), norm 0.175 ms (25 %), " +
+			"element-wise 0.087 ms (13 %), gap 0.087 ms (12 %) of 0.700 ms; 3 launches, the longest kernel: sm80_",
+		"ours / PyTorch's best, float32: mlp": "ok: 1.43 with the optimizer (1.000 ms / 0.700 ms of CUDA graph), 1.67 " +
+			"without (1.000 ms / 0.600 ms of CUDA graph); " +
 			"PyTorch's ways: CUDA graph, eager, compiled",
-		"our step by kernel, float32: mlp":  "ok: product 0.",
-		"cuDNN, all convolutions of a step": "ok: ours 10.000 ms; float32 10.000 ms, ours / cuDNN 1.00; TF32 10.000 ms, ours / cuDNN 1.00; bf16 10.000 ms, ours / cuDNN 1.00",
+		"our step by kernel, float32: mlp": "ok: product 0.",
+		"cuDNN, all convolutions of a step": "ok: ours 10.000 ms; float32 10.000 ms, ours / cuDNN 1.00; TF32 10.000 ms, " +
+			"ours / cuDNN 1.00; bf16 10.000 ms, ours / cuDNN 1.00",
 	} {
 		if !strings.HasPrefix(o.rows[name], has) {
 			t.Errorf("the row of %s is %q, must begin with %q", name, o.rows[name], has)
@@ -175,7 +183,8 @@ func (o outcome) ratios(t *testing.T) {
 // What is wrong with cuDNN changes its rows. Its second algorithm is the best of the one in testdata: the first one does not run.
 func TestCuDNNs(t *testing.T) {
 	each := func(row string) map[string]string {
-		return map[string]string{"cuDNN, forward: resnet20 conv1": row, "cuDNN, by filter: resnet20 conv1": row, "cuDNN, forward: resnet20 group1": row,
+		return map[string]string{"cuDNN, forward: resnet20 conv1": row, "cuDNN, by filter: resnet20 conv1": row,
+			"cuDNN, forward: resnet20 group1": row,
 			"cuDNN, by data: resnet20 group1": row, "cuDNN, by filter: resnet20 group1": row}
 	}
 	with := func(rows map[string]string, name, row string) map[string]string {
@@ -191,13 +200,18 @@ func TestCuDNNs(t *testing.T) {
 		rows       map[string]string
 		has        string // in the table
 	}{
-		{"cuDNN 8", "version:8902", nil, 0, with(each("ok: ours 500.00 us; cuDNN 8.9.2; float32 500.000 us ("), whole, "ok: ours 10.000 ms; float32 10.000 ms, ours / cuDNN 1.00; TF32 10"),
+		{"cuDNN 8", "version:8902", nil, 0,
+			with(each("ok: ours 500.00 us; cuDNN 8.9.2; float32 500.000 us ("), whole,
+				"ok: ours 10.000 ms; float32 10.000 ms, ours / cuDNN 1.00; TF32 10"),
 			"(implicit GEMM, precomputed), ours / cuDNN 1.00; TF32"},
-		{"wrong values", "wrong", nil, 1, with(each("**FAIL**: cuDNN 9.10.2 ("), whole, "skipped: a row above has no time"), "computes something else: its values are "},
-		{"no bf16", "bf16", nil, 0, with(each("ok: "), whole, "ok: "), "; bf16 none (cuDNN 9.10.2: describe a convolution: status 9, CUDNN_STATUS_NOT_SUPPORTED)"},
+		{"wrong values", "wrong", nil, 1, with(each("**FAIL**: cuDNN 9.10.2 ("), whole, "skipped: a row above has no time"),
+			"computes something else: its values are "},
+		{"no bf16", "bf16", nil, 0, with(each("ok: "), whole, "ok: "),
+			"; bf16 none (cuDNN 9.10.2: describe a convolution: status 9, CUDNN_STATUS_NOT_SUPPORTED)"},
 		{"it does not start", "create", nil, 1, one("**FAIL**: cuDNN 9.10.2: start: status 4"), ""},
 		{"another version", "version:7605", nil, 0, one("skipped: libcudnn.so.9 is cuDNN 7.6.5, whose calls are not known: needs 8 or 9"), ""},
-		{"a call is missing", "", []string{"-DWITHOUT_A_CALL"}, 0, one("skipped: libcudnn.so.9 cannot be used: "), "undefined symbol: cudnnFindConvolutionBackwardFilterAlgorithmEx"},
+		{"a call is missing", "", []string{"-DWITHOUT_A_CALL"}, 0, one("skipped: libcudnn.so.9 cannot be used: "),
+			"undefined symbol: cudnnFindConvolutionBackwardFilterAlgorithmEx"},
 		{"none", "none", nil, 0, one("skipped: found none of libcudnn.so.9 and libcudnn.so.8"), ""},
 	} {
 		if c.what != "wrong values" && c.what != "a call is missing" && c.what != "none" && !all {
@@ -225,7 +239,8 @@ func TestKindsOfKernels(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"conv_backward": convolutionKind, "gemm_nt": productKind, "batch_norm_grad": normKind, "momentum": optimizerKind, "shortcut_pad": elementKind,
+		"conv_backward": convolutionKind, "gemm_nt": productKind, "batch_norm_grad": normKind, "momentum": optimizerKind,
+		"shortcut_pad": elementKind,
 		"void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>(cudnn::...)":                                     convolutionKind,
 		"sm80_xmma_wgrad_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16_cudnn":                    convolutionKind,
 		"void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, false, false, true>(int, int, int, float const*)": convolutionKind,
@@ -243,7 +258,8 @@ func TestKindsOfKernels(t *testing.T) {
 		"triton_tem_fused_addmm_relu_2":                                           productKind,
 		"triton_red_fused__native_batch_norm_legit_functional_convolution_relu_3": normKind,
 		"triton_poi_fused_convolution_backward_threshold_backward_1":              elementKind,
-		"Memcpy DtoD (Device -> Device)":                                          copyKind, "Memset (Device)": copyKind, "somebody_elses_kernel": otherKind,
+		"Memcpy DtoD (Device -> Device)":                                          copyKind, "Memset (Device)": copyKind,
+		"somebody_elses_kernel": otherKind,
 	} {
 		if got := kindOf(name); got != want {
 			t.Errorf("%s is of the kind %s, must be %s", name, got, want)
@@ -264,8 +280,10 @@ func TestTimesOfEventsAreScaled(t *testing.T) {
 		step, busy float64
 		want       string
 	}{
-		{4, 3, "convolution 2.000 ms (50 %), norm 1.000 ms (25 %), gap 1.000 ms (25 %) of 4.000 ms; 4 launches, the longest kernel: conv_forward 2.000 ms (50 %)"},
-		{2, 3, "convolution 2.000 ms (100 %), norm 1.000 ms (50 %), gap 0.000 ms (0 %) of 2.000 ms; 4 launches, the longest kernel: conv_forward 2.000 ms (100 %)"},
+		{4, 3, "convolution 2.000 ms (50 %), norm 1.000 ms (25 %), gap 1.000 ms (25 %) of 4.000 ms; 4 launches, the " +
+			"longest kernel: conv_forward 2.000 ms (50 %)"},
+		{2, 3, "convolution 2.000 ms (100 %), norm 1.000 ms (50 %), gap 0.000 ms (0 %) of 2.000 ms; 4 launches, the " +
+			"longest kernel: conv_forward 2.000 ms (100 %)"},
 	} {
 		if got := sharesOf(c.step, c.busy, []ran{{"conv_forward", 3, 2}, {"batch_norm", 1, 1}}); got != c.want {
 			t.Errorf("%s\nmust be\n%s", got, c.want)
@@ -282,14 +300,16 @@ func TestTheInstalledPyTorchRunsTheScript(t *testing.T) {
 	if exec.Command(python, "-c", torchVersion).Run() != nil {
 		t.Skip("needs PyTorch for /usr/bin/python3")
 	}
-	cmd := exec.Command(python, "../../../tests/bench/torchpeer.py", "--device", "cpu", "--seconds", "0.001", "--repetitions", "1", "eager,float32,mlp,8", "eager,bf16,lenet,8", "graph,TF32,mlp,8")
+	cmd := exec.Command(python, "../../../tests/bench/torchpeer.py", "--device", "cpu", "--seconds", "0.001",
+		"--repetitions", "1", "eager,float32,mlp,8", "eager,bf16,lenet,8", "graph,TF32,mlp,8")
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, errs.String())
 	}
-	for _, line := range []string{`{"case": "eager,float32,mlp,8", "state": "ok", "ms": `, `{"case": "eager,bf16,lenet,8", "state": "ok", "ms": `,
+	for _, line := range []string{`{"case": "eager,float32,mlp,8", "state": "ok", "ms": `,
+		`{"case": "eager,bf16,lenet,8", "state": "ok", "ms": `,
 		`{"case": "graph,TF32,mlp,8", "state": "skipped", "reason": "a CUDA graph needs a GPU"}`} {
 		if !strings.Contains(string(out), "\n"+line) {
 			t.Errorf("no line %s in\n%s", line, out)

@@ -89,8 +89,8 @@ func productsOf(s gpucheck.Sizes) string {
 
 func bytesOf(n int) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// verdict runs the checks whose names contain one of the words, or all, within the limit. Beyond the default one, budgets grow with the limit. It
-// returns the exit code.
+// verdict runs the checks whose names contain one of the words, or all, within the limit. Beyond the default one,
+// budgets grow with the limit. It returns the exit code.
 func verdict(out, errs io.Writer, limit time.Duration, words []string) int {
 	path, err := os.Executable()
 	if err != nil {
@@ -122,7 +122,8 @@ func verdict(out, errs io.Writer, limit time.Duration, words []string) int {
 		}
 	}
 	fmt.Fprintf(out, "%s, %s\n\n", time.Now().Format(time.DateOnly), processor())
-	runner := gpucheck.Runner{Out: out, Err: errs, Checks: chosen, Limit: limit, Reserve: time.Since(began) + gpucheck.Grace, Start: program.Start, Now: time.Now}
+	runner := gpucheck.Runner{Out: out, Err: errs, Checks: chosen, Limit: limit, Reserve: time.Since(began) +
+		gpucheck.Grace, Start: program.Start, Now: time.Now}
 	return runner.Run()
 }
 

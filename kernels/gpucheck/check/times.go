@@ -59,7 +59,8 @@ func stepTimes(r *gpucheck.Report) error {
 		if err != nil {
 			return err
 		}
-		r.OK(name+", one step", netSize(name)(r.Sizes), "%.3f ms alone, %.3f ms with copies, %.3f ms with a resident batch and the optimizer", alone, copies, whole)
+		r.OK(name+", one step", netSize(name)(r.Sizes),
+			"%.3f ms alone, %.3f ms with copies, %.3f ms with a resident batch and the optimizer", alone, copies, whole)
 	}
 	return nil
 }
@@ -83,7 +84,8 @@ func stepTime(name string, s gpucheck.Sizes, wrap func(kernels.Device) kernels.D
 	return ms, err
 }
 
-// residentTime returns the milliseconds of a step whose data and parameters never leave the GPU, with SGD and momentum or without an optimizer.
+// residentTime returns the milliseconds of a step whose data and parameters never leave the GPU, with SGD and
+// momentum or without an optimizer.
 func residentTime(name string, s gpucheck.Sizes, o cuda.Options, learns bool) (ms float64, err error) {
 	err = onDevice(o, func(d kernels.Device) error {
 		step, err := residentStep(d, name, s, learns)
@@ -253,7 +255,8 @@ func (t *timer) row(r *gpucheck.Report, k *kernels.Kernel, n kernels.Sizes, name
 	}
 	flops, bytes := k.Cost(n)
 	compute, memory := flops/seconds/t.card.FLOPs(), bytes/seconds/t.card.Bytes()
-	text := fmt.Sprintf("%.2f us, %.0f GFLOP/s (%.0f %% of the card), %.0f GB/s (%.0f %%)", 1e6*seconds, flops/seconds/1e9, 100*compute, bytes/seconds/1e9, 100*memory)
+	text := fmt.Sprintf("%.2f us, %.0f GFLOP/s (%.0f %% of the card), %.0f GB/s (%.0f %%)", 1e6*seconds,
+		flops/seconds/1e9, 100*compute, bytes/seconds/1e9, 100*memory)
 	if !queued {
 		text += "; the GPU waited for launches"
 	}
@@ -285,7 +288,8 @@ func kernelTimes(r *gpucheck.Report) error {
 // be above it.
 func productTimes(r *gpucheck.Report) error {
 	for _, o := range []cuda.Options{{Gemm: cuda.Own}, {Gemm: cuda.CuBLAS}, {Gemm: cuda.CuBLAS, Math: cuda.TF32}} {
-		name := map[cuda.Options]string{{Gemm: cuda.Own}: "own", {Gemm: cuda.CuBLAS}: "cuBLAS", {Gemm: cuda.CuBLAS, Math: cuda.TF32}: "cuBLAS in TF32"}[o]
+		name := map[cuda.Options]string{{Gemm: cuda.Own}: "own", {Gemm: cuda.CuBLAS}: "cuBLAS",
+			{Gemm: cuda.CuBLAS, Math: cuda.TF32}: "cuBLAS in TF32"}[o]
 		err := onDevice(o, func(d kernels.Device) error {
 			t, err := newTimer(d, r.Sizes)
 			if err != nil {

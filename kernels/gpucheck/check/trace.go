@@ -26,7 +26,8 @@ const (
 
 var kinds = []string{convolutionKind, productKind, normKind, elementKind, optimizerKind, copyKind, otherKind}
 
-// kindWords tell the kind of a kernel from its name: ours, and those of PyTorch, cuDNN and cuBLAS. The first line with a word of the name counts.
+// kindWords tell the kind of a kernel from its name: ours, and those of PyTorch, cuDNN and cuBLAS. The first line
+// with a word of the name counts.
 var kindWords = []struct {
 	kind  string
 	words []string
@@ -37,7 +38,8 @@ var kindWords = []struct {
 	// cuDNN's kernels that are no norms convolve, or change the order of images for a convolution.
 	{convolutionKind, []string{"conv", "wgrad", "dgrad", "fprop", "winograd", "fft", "cudnn", "nchwtonhwc", "nhwctonchw"}},
 	{productKind, []string{"gemm", "gemv", "cublas", "cutlass", "splitk", "nvjet"}},
-	{elementKind, []string{"elementwise", "relu", "pool", "softmax", "xent", "nll", "reduce", "bias", "fill", "axpy", "scale", "shortcut", "copy", "cat"}},
+	{elementKind, []string{"elementwise", "relu", "pool", "softmax", "xent", "nll", "reduce", "bias", "fill", "axpy",
+		"scale", "shortcut", "copy", "cat"}},
 }
 
 // kindOf says what a kernel is for.
@@ -72,8 +74,8 @@ type ran struct {
 	MS    float64 // of all launches of a step
 }
 
-// sharesOf describes the kernels of a step that takes so many milliseconds, in which kernels run for so many: the share of each kind, that of the gaps
-// between kernels, and the kernel that takes longest.
+// sharesOf describes the kernels of a step that takes so many milliseconds, in which kernels run for so many: the
+// share of each kind, that of the gaps between kernels, and the kernel that takes longest.
 func sharesOf(step, busy float64, kernels []ran) string {
 	by, launches := map[string]float64{}, 0.0
 	for _, k := range kernels {
@@ -94,7 +96,8 @@ func sharesOf(step, busy float64, kernels []ran) string {
 	if len(name) > 60 {
 		name = name[:60] + "..."
 	}
-	return fmt.Sprintf("%s, %s of %.3f ms; %.0f launches, the longest kernel: %s", strings.Join(parts, ", "), part("gap", max(0, step-busy)), step, launches, part(name, longest.MS))
+	return fmt.Sprintf("%s, %s of %.3f ms; %.0f launches, the longest kernel: %s", strings.Join(parts, ", "),
+		part("gap", max(0, step-busy)), step, launches, part(name, longest.MS))
 }
 
 // marking is a device that calls back behind each launch.
@@ -113,9 +116,9 @@ func (d marking) Launch(k *kernels.Kernel, a kernels.Args) error {
 // launchesMax is how many launches of one step are traced at most. ResNet-56 makes about 400.
 const launchesMax = 2000
 
-// ourKernels sends the row of a step's kernels: events between launches, all of which the host has queued before the GPU begins, so that the GPU
-// waits for nothing. An event takes time itself. So the kernels' times are reduced to what the same launches take without events, and the
-// rest of a step, as it is without a queue, is the gap.
+// ourKernels sends the row of a step's kernels: events between launches, all of which the host has queued before the
+// GPU begins, so that the GPU waits for nothing. An event takes time itself. So the kernels' times are reduced to
+// what the same launches take without events, and the rest of a step, as it is without a queue, is the gap.
 func ourKernels(r *gpucheck.Report, f figure) error {
 	name, size := fmt.Sprintf("our step by kernel, %s: %s", f.Class, f.Model), netSize(f.Model)(r.Sizes)
 	return onDevice(ourOptions(f.Class), func(d kernels.Device) error {

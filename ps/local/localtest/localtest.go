@@ -16,7 +16,8 @@ func Add(e local.Entry) (remove func(), err error) {
 		return nil, fmt.Errorf("local policy %q: %w", e.Name, err)
 	}
 	if _, there := local.All.Lookup(e.Name); there {
-		return nil, fmt.Errorf("local policy %q: the name is taken; choose another one. Taken are %s", e.Name, strings.Join(local.All.Names(), ", "))
+		return nil, fmt.Errorf("local policy %q: the name is taken; choose another one. Taken are %s", e.Name,
+			strings.Join(local.All.Names(), ", "))
 	}
 	local.All = append(local.All, e)
 	return func() {

@@ -1,5 +1,5 @@
-// Package metricstest reads event files back, by the description of their format: TFRecord of tensorflow.org, event.proto and summary.proto. It
-// shares nothing with the writer, not even the checksum.
+// Package metricstest reads event files back, by the description of their format: TFRecord of tensorflow.org,
+// event.proto and summary.proto. It shares nothing with the writer, not even the checksum.
 package metricstest
 
 import (
@@ -148,7 +148,8 @@ func (e *Event) parseSummary(b []byte) error {
 	}
 	for _, v := range values {
 		fields, err := readMessage(v.bytes)
-		if err != nil || v.number != 1 || len(fields) != 2 || fields[0].number != 1 || fields[0].wire != 2 || fields[1].number != 2 || fields[1].wire != 5 {
+		if err != nil || v.number != 1 || len(fields) != 2 || fields[0].number != 1 || fields[0].wire != 2 ||
+			fields[1].number != 2 || fields[1].wire != 5 {
 			return fmt.Errorf("value %v, %v", fields, err)
 		}
 		tag := string(fields[0].bytes)
@@ -183,7 +184,8 @@ func ReadEvents(files ...[]byte) (all []Event, err error) {
 	return all, nil
 }
 
-// SameAsJSONL compares events with the lines of a JSONL file, whose times count from began; the zero time: their wall times are not compared.
+// SameAsJSONL compares events with the lines of a JSONL file, whose times count from began; the zero time: their wall
+// times are not compared.
 func SameAsJSONL(all []Event, lines []string, began time.Time) error {
 	if len(all) != len(lines) {
 		return fmt.Errorf("%d events, %d lines", len(all), len(lines))

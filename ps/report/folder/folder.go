@@ -44,7 +44,8 @@ func Is(dir string) bool {
 
 // Read reads a run folder. It fails only if there is no run.
 func Read(dir string) (*report.Run, error) {
-	return read(dir, (*reader).summary, (*reader).settings, (*reader).records, (*reader).iterations, (*reader).histograms, (*reader).notes, (*reader).whatIf)
+	return read(dir, (*reader).summary, (*reader).settings, (*reader).records, (*reader).iterations,
+		(*reader).histograms, (*reader).notes, (*reader).whatIf)
 }
 
 // Totals reads only the summary and the settings of a run folder.
@@ -60,7 +61,8 @@ func read(dir string, parts ...func(*reader)) (*report.Run, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s is not a folder; name the folder of a run", dir)
 	case !Is(dir):
-		return nil, fmt.Errorf("%s holds no run: there is no %s, run.json or metrics.jsonl; name the folder that `fluentps run` printed as its run folder, or a folder with runs for `fluentps runs`", dir, metrics.SummaryName)
+		return nil, fmt.Errorf("%s holds no run: there is no %s, run.json or metrics.jsonl; name the folder that "+
+			"`fluentps run` printed as its run folder, or a folder with runs for `fluentps runs`", dir, metrics.SummaryName)
 	}
 	in := reader{Folder: durable.Below(dir), run: &report.Run{Folder: dir}}
 	defer in.Close()
@@ -115,7 +117,8 @@ func (in *reader) whatIf() {
 	}
 	in.run.WhatIf = &report.WhatIf{Line: w.Line}
 	for _, c := range w.Candidates {
-		in.run.WhatIf.Candidates = append(in.run.WhatIf.Candidates, report.Changed{Name: c.Name, Ratio: c.Ratio, StalenessP50: c.P50, StalenessMax: c.Max})
+		in.run.WhatIf.Candidates = append(in.run.WhatIf.Candidates,
+			report.Changed{Name: c.Name, Ratio: c.Ratio, StalenessP50: c.P50, StalenessMax: c.Max})
 	}
 }
 
@@ -235,7 +238,8 @@ func (in *reader) lost(name string, lines int) {
 
 // iterations reads iterations.csv, up to the first line that no run writes.
 func (in *reader) iterations() {
-	data := in.file(metrics.IterationsName, iterationsMax, "the times of iterations, and with them lead, causes of waiting and the Gantt chart, are unknown; a run writes them at its end")
+	data := in.file(metrics.IterationsName, iterationsMax,
+		"the times of iterations, and with them lead, causes of waiting and the Gantt chart, are unknown; a run writes them at its end")
 	if data == nil {
 		return
 	}

@@ -36,10 +36,12 @@ func TestWholeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(run.Damage) > 0 || run.Summary.Name != "a" || len(run.Rows) != 2 || run.Rows[0].TrainLoss != 0.5 || run.Rows[1].TrainLoss == run.Rows[1].TrainLoss {
+	if len(run.Damage) > 0 || run.Summary.Name != "a" || len(run.Rows) != 2 || run.Rows[0].TrainLoss != 0.5 ||
+		run.Rows[1].TrainLoss == run.Rows[1].TrainLoss {
 		t.Errorf("%q, %+v", run.Damage, run.Rows)
 	}
-	if s := run.Settings; s["train.optimizer.lr"] != "0.1" || s["sync[0].scheme"] != "bsp" || s["model.layers"] != "[64, 10]" || s["name"] != "a" {
+	if s := run.Settings; s["train.optimizer.lr"] != "0.1" || s["sync[0].scheme"] != "bsp" ||
+		s["model.layers"] != "[64, 10]" || s["name"] != "a" {
 		t.Errorf("%v", s)
 	}
 	if len(run.Iterations) != 2 || run.Staleness[1] != 7 || len(run.Staleness) != 1 {
@@ -48,14 +50,16 @@ func TestWholeRun(t *testing.T) {
 	if strings.Join(run.Notes, "|") != "one two|three" {
 		t.Errorf("%q", run.Notes)
 	}
-	if w := run.WhatIf; w == nil || w.Line != "w1 cost 3 %" || len(w.Candidates) != 1 || w.Candidates[0].Name != "asp" || w.Candidates[0].Ratio != 2.5 || w.Candidates[0].StalenessMax != 9 {
+	if w := run.WhatIf; w == nil || w.Line != "w1 cost 3 %" || len(w.Candidates) != 1 || w.Candidates[0].Name != "asp" ||
+		w.Candidates[0].Ratio != 2.5 || w.Candidates[0].StalenessMax != 9 {
 		t.Errorf("%+v", w)
 	}
 }
 
 // What the user wrote is told from what is a default, and in a run of a sweep from what its configuration was filled with.
 func TestChosenSettings(t *testing.T) {
-	const resolved = "name: a    # f.yaml:1\nseed: 3  # default\ntrain:\n  optimizer:\n    lr: 0.1  # --set\nsync:\n  - match: \"*\"  # f.yaml:7\n    scheme: ssp # f.yaml:8\n    staleness: 3 # default\nfaults: []  # f.yaml:9\n"
+	const resolved = "name: a    # f.yaml:1\nseed: 3  # default\ntrain:\n  optimizer:\n    lr: 0.1  # --set\nsync:\n  " +
+		"- match: \"*\"  # f.yaml:7\n    scheme: ssp # f.yaml:8\n    staleness: 3 # default\nfaults: []  # f.yaml:9\n"
 	for head, want := range map[string]string{
 		"name: a": "0 [name train.optimizer.lr sync[0].match sync[0].scheme faults]",
 		"# run 5 of a sweep: sync[0].scheme=ssp name=a b=c seed=3": "3 [sync[0].scheme name seed train.optimizer.lr]", // b is no key
@@ -83,18 +87,28 @@ func TestDamage(t *testing.T) {
 		rows  int
 		iters int
 	}{
-		"killed":         {map[string]string{"run.json": "{}", "metrics.jsonl": `{"at_s":1}` + "\n" + `{"at_s":2,"tra`}, []string{"summary.json is missing", "metrics.jsonl: damaged lines were left out: 1", "iterations.csv is missing", "resolved.yaml is missing"}, 1, 0},
-		"bad what-if":    {map[string]string{"what-if.json": "{", "summary.json": `{"finished":"ok"}`}, []string{"what-if.json is damaged and was left out"}, 0, 0},
-		"cut iterations": {map[string]string{"iterations.csv": rows + "0,1,0.7,0.2,0,0.0"}, []string{"iterations.csv was read up to its first damaged line: line 4"}, 0, 2},
-		"no iterations":  {map[string]string{"iterations.csv": "nonsense\n"}, []string{"iterations.csv is damaged and was left out"}, 0, 0},
-		"bad summary":    {map[string]string{"summary.json": "{"}, []string{"summary.json is damaged"}, 0, 0},
-		"failed":         {map[string]string{"summary.json": `{"finished":"stalled\u001b[2J"}`}, []string{`the run did not finish: "stalled\x1b[2J"`}, 0, 0},
-		"csv":            {map[string]string{"metrics.csv": "at_s,train/loss\n1,0.5\n2,NaN\n3,0.", "run.json": "{}"}, []string{"metrics.csv: damaged lines were left out: 1"}, 2, 0},
-		"both": {map[string]string{"metrics.jsonl": `{"at_s":1}` + "\n{\n{\n", "metrics.csv": "at_s,train/loss\n1,0.5\n2,0.25\n", "run.json": "{}"},
+		"killed": {map[string]string{"run.json": "{}", "metrics.jsonl": `{"at_s":1}` + "\n" + `{"at_s":2,"tra`},
+			[]string{"summary.json is missing", "metrics.jsonl: damaged lines were left out: 1", "iterations.csv is missing",
+				"resolved.yaml is missing"}, 1, 0},
+		"bad what-if": {map[string]string{"what-if.json": "{", "summary.json": `{"finished":"ok"}`},
+			[]string{"what-if.json is damaged and was left out"}, 0, 0},
+		"cut iterations": {map[string]string{"iterations.csv": rows + "0,1,0.7,0.2,0,0.0"},
+			[]string{"iterations.csv was read up to its first damaged line: line 4"}, 0, 2},
+		"no iterations": {map[string]string{"iterations.csv": "nonsense\n"}, []string{"iterations.csv is damaged and was left out"}, 0, 0},
+		"bad summary":   {map[string]string{"summary.json": "{"}, []string{"summary.json is damaged"}, 0, 0},
+		"failed": {map[string]string{"summary.json": `{"finished":"stalled\u001b[2J"}`},
+			[]string{`the run did not finish: "stalled\x1b[2J"`}, 0, 0},
+		"csv": {map[string]string{"metrics.csv": "at_s,train/loss\n1,0.5\n2,NaN\n3,0.", "run.json": "{}"},
+			[]string{"metrics.csv: damaged lines were left out: 1"}, 2, 0},
+		"both": {map[string]string{"metrics.jsonl": `{"at_s":1}` + "\n{\n{\n",
+			"metrics.csv": "at_s,train/loss\n1,0.5\n2,0.25\n", "run.json": "{}"},
 			[]string{"metrics.jsonl: damaged lines were left out: 2", "its records were taken from metrics.csv"}, 2, 0},
-		"both damaged": {map[string]string{"metrics.jsonl": `{"at_s":1}` + "\n{\n", "metrics.csv": "at_s,train/loss\n1,", "run.json": "{}"}, []string{"metrics.jsonl: damaged", "metrics.csv: damaged"}, 1, 0},
-		"bad yaml":     {map[string]string{"run.json": "{}", "resolved.yaml": "a: [\n"}, []string{"resolved.yaml is damaged"}, 0, 0},
-		"histograms":   {map[string]string{"run.json": "{}", "histograms.csv": "shard,what,value,count\n0,staleness,-1,5\n0,staleness,1\n"}, []string{"histograms.csv: damaged lines were left out: 2"}, 0, 0},
+		"both damaged": {map[string]string{"metrics.jsonl": `{"at_s":1}` + "\n{\n", "metrics.csv": "at_s,train/loss\n1,",
+			"run.json": "{}"}, []string{"metrics.jsonl: damaged", "metrics.csv: damaged"}, 1, 0},
+		"bad yaml": {map[string]string{"run.json": "{}", "resolved.yaml": "a: [\n"}, []string{"resolved.yaml is damaged"}, 0, 0},
+		"histograms": {map[string]string{"run.json": "{}",
+			"histograms.csv": "shard,what,value,count\n0,staleness,-1,5\n0,staleness,1\n"},
+			[]string{"histograms.csv: damaged lines were left out: 2"}, 0, 0},
 	} {
 		run, err := Read(runOf(t, c.files))
 		if err != nil {
@@ -164,7 +178,8 @@ func TestASummaryOfAnEarlierStartIsLeftOut(t *testing.T) {
 		"summary.txt":    "NOTE: one\n",
 	}
 	run, err := Read(runOf(t, files))
-	if err != nil || run.Summary != nil || run.Staleness != nil || run.WhatIf != nil || run.Notes != nil || len(run.Damage) == 0 || !strings.Contains(run.Damage[0], "summary.json is of an earlier start") {
+	if err != nil || run.Summary != nil || run.Staleness != nil || run.WhatIf != nil || run.Notes != nil ||
+		len(run.Damage) == 0 || !strings.Contains(run.Damage[0], "summary.json is of an earlier start") {
 		t.Errorf("%+v, %v", run, err)
 	}
 	files["run.json"] = `{"start": "s.1"}`

@@ -12,7 +12,8 @@ import (
 	"fluentps/ps/durable"
 )
 
-// settings flattens resolved.yaml to a value for each path, such as train.optimizer.lr. The comments of that file say which of them the user wrote.
+// settings flattens resolved.yaml to a value for each path, such as train.optimizer.lr. The comments of that file say
+// which of them the user wrote.
 func (in *reader) settings() {
 	data := in.file("resolved.yaml", settingsMax, "the settings are unknown, so the run is grouped with no other")
 	if data == nil {
@@ -56,8 +57,8 @@ func (in *reader) swept() (keys []string) {
 	return keys
 }
 
-// settingsOf are the settings in the first line of the configuration of a run of a sweep, as key=value; nil: it is of none. What looks like a
-// key inside a value is none of the configuration.
+// settingsOf are the settings in the first line of the configuration of a run of a sweep, as key=value; nil: it is of
+// none. What looks like a key inside a value is none of the configuration.
 func settingsOf(config []byte, values map[string]string) (settings []string) {
 	head, _, _ := strings.Cut(string(config), "\n")
 	found := sweepHead.FindStringSubmatch(head)

@@ -16,18 +16,26 @@ import (
 )
 
 // value draws what a run may record: ordinary numbers, none, and the ends of the range.
-var value = rapid.OneOf(rapid.Float64Range(-10, 10), rapid.Float64(), rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 1e100, -1e100, 1e-300}))
+var value = rapid.OneOf(rapid.Float64Range(-10, 10), rapid.Float64(),
+	rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64,
+		math.SmallestNonzeroFloat64, 1e100, -1e100, 1e-300}))
 
 // text draws names that are hostile in some form.
-var text = rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "]]>", "&amp;", "a\x00b\x1b[2J", "\xff\xfe", "\u202eabc", "<![CDATA[", "--><svg onload=alert(1)>", strings.Repeat("模", 90)}))
+var text = rapid.OneOf(rapid.String(),
+	rapid.SampledFrom([]string{"", "<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "]]>", "&amp;",
+		"a\x00b\x1b[2J", "\xff\xfe", "\u202eabc", "<![CDATA[", "--><svg onload=alert(1)>", strings.Repeat("模", 90)}))
 
 var points = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Point { return Point{value.Draw(t, "x"), value.Draw(t, "y")} }), 0, 40)
 
 func drawXY(t *rapid.T) *XY {
-	c := &XY{ID: "a", Title: text.Draw(t, "title"), Desc: text.Draw(t, "desc"), XLabel: text.Draw(t, "x label"), YLabel: text.Draw(t, "y label"),
-		WholeX: rapid.Bool().Draw(t, "whole"), ZeroY: rapid.Bool().Draw(t, "zero"), Bars: rapid.Bool().Draw(t, "bars"), Goal: value.Draw(t, "goal"), GoalLabel: text.Draw(t, "goal label")}
+	c := &XY{ID: "a", Title: text.Draw(t, "title"), Desc: text.Draw(t, "desc"), XLabel: text.Draw(t, "x label"),
+		YLabel: text.Draw(t, "y label"),
+		WholeX: rapid.Bool().Draw(t, "whole"), ZeroY: rapid.Bool().Draw(t, "zero"), Bars: rapid.Bool().Draw(t, "bars"),
+		Goal: value.Draw(t, "goal"), GoalLabel: text.Draw(t, "goal label")}
 	for i := range rapid.IntRange(0, 12).Draw(t, "lines") {
-		c.Lines = append(c.Lines, Line{Label: text.Draw(t, "label"), Style: i, Points: points.Draw(t, "points"), Marked: rapid.Bool().Draw(t, "marked"), Thin: rapid.Bool().Draw(t, "thin")})
+		c.Lines = append(c.Lines,
+			Line{Label: text.Draw(t, "label"), Style: i, Points: points.Draw(t, "points"),
+				Marked: rapid.Bool().Draw(t, "marked"), Thin: rapid.Bool().Draw(t, "thin")})
 	}
 	return c
 }
@@ -107,7 +115,8 @@ func checkSVG(t failer, file []byte, width, height float64) {
 	if titles != 1 {
 		t.Fatalf("%d titles", titles)
 	}
-	if rest := strings.Replace(string(file), `xmlns="http://www.w3.org/2000/svg"`, "", 1); strings.Contains(styleOf(rest), "url(") || strings.Contains(styleOf(rest), "@import") {
+	if rest := strings.Replace(string(file), `xmlns="http://www.w3.org/2000/svg"`, "",
+		1); strings.Contains(styleOf(rest), "url(") || strings.Contains(styleOf(rest), "@import") {
 		t.Fatalf("the style refers to something outside\n%s", file)
 	}
 }
@@ -232,7 +241,8 @@ func TestTicks(t *testing.T) {
 	for _, c := range []struct {
 		v, step float64
 		want    string
-	}{{0, 1, "0"}, {0.5, 0.1, "0.5"}, {20, 10, "20"}, {30000, 10000, "30k"}, {1.5e6, 5e5, "1.5M"}, {0.88, 0.02, "0.88"}, {2e-5, 1e-5, "2e-05"}} {
+	}{{0, 1, "0"}, {0.5, 0.1, "0.5"}, {20, 10, "20"}, {30000, 10000, "30k"}, {1.5e6, 5e5, "1.5M"}, {0.88, 0.02, "0.88"},
+		{2e-5, 1e-5, "2e-05"}} {
 		if got := number(c.v, c.step); got != c.want {
 			t.Errorf("%v: %s, want %s", c.v, got, c.want)
 		}
@@ -283,7 +293,8 @@ func TestTextsStayInside(t *testing.T) {
 	if long[0] == long[1] {
 		t.Fatalf("equal names %q", long)
 	}
-	c := &Strips{ID: "a", Title: "a", XLabel: "bytes", Kinds: []Kind{{Label: "k"}}, Rows: []Row{{long[0], Stacked([]float64{1}), "1.5 GiB"}, {long[1], Stacked([]float64{2}), "1,234,567"}}}
+	c := &Strips{ID: "a", Title: "a", XLabel: "bytes", Kinds: []Kind{{Label: "k"}},
+		Rows: []Row{{long[0], Stacked([]float64{1}), "1.5 GiB"}, {long[1], Stacked([]float64{2}), "1,234,567"}}}
 	for i, name := range long {
 		if !strings.Contains(c.Scene().SVG(), ">"+name+"<") {
 			t.Errorf("name %d is not whole in\n%s", i, c.Scene().SVG())

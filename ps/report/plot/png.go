@@ -22,7 +22,8 @@ const density = 3
 
 // PNG paints the scene in the light theme.
 func (s *Scene) PNG() ([]byte, error) {
-	p := &painter{img: image.NewRGBA(image.Rect(0, 0, int(math.Ceil(s.Width*density)), int(math.Ceil(s.Height*density)))), faces: map[face]font.Face{}}
+	p := &painter{img: image.NewRGBA(image.Rect(0, 0, int(math.Ceil(s.Width*density)),
+		int(math.Ceil(s.Height*density)))), faces: map[face]font.Face{}}
 	draw.Draw(p.img, p.img.Bounds(), image.NewUniform(light[Paper]), image.Point{}, draw.Src)
 	for i := range s.shapes {
 		if err := p.paint(&s.shapes[i]); err != nil {
@@ -73,7 +74,8 @@ func (p *painter) fill(c color.RGBA, polygons ...[]Point) {
 			lo, hi = Point{math.Min(lo.X, q.X), math.Min(lo.Y, q.Y)}, Point{math.Max(hi.X, q.X), math.Max(hi.Y, q.Y)}
 		}
 	}
-	at := image.Rect(int(math.Floor(lo.X*density)), int(math.Floor(lo.Y*density)), int(math.Ceil(hi.X*density))+1, int(math.Ceil(hi.Y*density))+1)
+	at := image.Rect(int(math.Floor(lo.X*density)), int(math.Floor(lo.Y*density)), int(math.Ceil(hi.X*density))+1,
+		int(math.Ceil(hi.Y*density))+1)
 	r := vector.NewRasterizer(at.Dx(), at.Dy())
 	for _, polygon := range polygons {
 		for i, q := range polygon {
@@ -156,7 +158,8 @@ func (p *painter) text(c color.RGBA, q *shape) error {
 		if err != nil {
 			return err
 		}
-		if p.faces[key], err = opentype.NewFace(parsed, &opentype.FaceOptions{Size: q.size * density, DPI: 72, Hinting: font.HintingNone}); err != nil {
+		if p.faces[key], err = opentype.NewFace(parsed,
+			&opentype.FaceOptions{Size: q.size * density, DPI: 72, Hinting: font.HintingNone}); err != nil {
 			return err
 		}
 	}

@@ -152,7 +152,8 @@ func fit(text string, size, most float64) string {
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r < ' ', r >= 0x7f && r < 0xa0, r == utf8.RuneError, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff, r >= 0xfff0 && r <= 0xffff:
+		case r < ' ', r >= 0x7f && r < 0xa0, r == utf8.RuneError, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e,
+			r >= 0x2060 && r <= 0x206f, r == 0xfeff, r >= 0xfff0 && r <= 0xffff:
 			return '\ufffd'
 		}
 		return r

@@ -42,7 +42,8 @@ func marker(kind int, at Point, r float64) []Point {
 	case 4:
 		shape = []Point{{0, 1.15}, {1.05, -.8}, {-1.05, -.8}}
 	case 5: // a plus
-		shape = []Point{{-.4, -1.2}, {.4, -1.2}, {.4, -.4}, {1.2, -.4}, {1.2, .4}, {.4, .4}, {.4, 1.2}, {-.4, 1.2}, {-.4, .4}, {-1.2, .4}, {-1.2, -.4}, {-.4, -.4}}
+		shape = []Point{{-.4, -1.2}, {.4, -1.2}, {.4, -.4}, {1.2, -.4}, {1.2, .4}, {.4, .4}, {.4, 1.2}, {-.4, 1.2},
+			{-.4, .4}, {-1.2, .4}, {-1.2, -.4}, {-.4, -.4}}
 	default: // an upright bar
 		shape = box(-.45, -1.3, .45, 1.3)
 	}
@@ -75,7 +76,8 @@ func Style() string {
 	fmt.Fprintf(&b, ":root{color-scheme:light dark;%s}\n", light.variables())
 	fmt.Fprintf(&b, "@media screen and (prefers-color-scheme:dark){:root{%s}}\n", dark.variables())
 	b.WriteString("svg.plot{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-serif;background:var(--paper)}\n" +
-		"svg.plot text{fill:currentColor}svg.plot .l{fill:none;stroke:currentColor;stroke-linejoin:round;stroke-linecap:butt}svg.plot .f{fill:currentColor}\n")
+		"svg.plot text{fill:currentColor}svg.plot " +
+		".l{fill:none;stroke:currentColor;stroke-linejoin:round;stroke-linecap:butt}svg.plot .f{fill:currentColor}\n")
 	for c := range light {
 		fmt.Fprintf(&b, "svg.plot .%s{color:var(--%s)}", roleName(Color(c)), roleName(Color(c)))
 	}

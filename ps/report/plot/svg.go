@@ -51,7 +51,8 @@ func (q *shape) svg(b *strings.Builder) {
 		if dash != "" {
 			dash = ` stroke-dasharray="` + dash + `"`
 		}
-		fmt.Fprintf(b, `<path class="l %s" stroke-width="%s"%s%s d="%s"/>`+"\n", roleName(q.color), coordinate(q.width), dash, faint, outline(q.lines, false))
+		fmt.Fprintf(b, `<path class="l %s" stroke-width="%s"%s%s d="%s"/>`+"\n", roleName(q.color), coordinate(q.width),
+			dash, faint, outline(q.lines, false))
 	default:
 		anchor := [...]string{left: "", middle: ` text-anchor="middle"`, right: ` text-anchor="end"`}[q.align]
 		weight := ""

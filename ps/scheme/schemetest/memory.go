@@ -20,16 +20,17 @@ func checkMemory(t *rapid.T, v Variant) {
 		clocks[w] = max(0, c)
 	}
 	versions := env.Start
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
-		if ev.Kind == scheme.Pushed {
-			clocks[ev.Worker] = max(clocks[ev.Worker], ev.Iter+1)
-		}
-		for _, one := range decisions {
-			if one.Kind == scheme.Commit {
-				versions++
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(),
+		See: func(ev scheme.Event, decisions []scheme.Decision) {
+			if ev.Kind == scheme.Pushed {
+				clocks[ev.Worker] = max(clocks[ev.Worker], ev.Iter+1)
 			}
-		}
-	}}
+			for _, one := range decisions {
+				if one.Kind == scheme.Commit {
+					versions++
+				}
+			}
+		}}
 	d.Run(t, s)
 	l, learns := s.(scheme.Learning)
 	if !learns {

@@ -55,11 +55,12 @@ func checkBooks(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	a := newAudit(v, env)
-	d := Driver{Env: env, Quit: rapid.IntRange(0, 3).Draw(t, "quit") == 0, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
-		if err := a.see(ev, decisions); err != nil {
-			t.Fatalf("%v; state: %v", err, s)
-		}
-	}}
+	d := Driver{Env: env, Quit: rapid.IntRange(0, 3).Draw(t, "quit") == 0, Grants: v.Grants(), Norms: v.DrawNorms(t),
+		Subscribed: v.drawSubscribed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
+			if err := a.see(ev, decisions); err != nil {
+				t.Fatalf("%v; state: %v", err, s)
+			}
+		}}
 	d.Run(t, s)
 	if err := a.end(); err != nil {
 		t.Fatalf("when everyone had left: %v; state: %v", err, s)
@@ -74,16 +75,17 @@ func checkTwins(t *rapid.T, v Variant) {
 	var restored scheme.Scheme
 	saveAt := rapid.IntRange(1, 60).Draw(t, "save at event")
 	events := 0
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(), See: func(ev scheme.Event, decisions []scheme.Decision) {
-		same(t, "a second instance", ev, decisions, second.Step(ev, nil))
-		if restored != nil {
-			same(t, "the restored instance", ev, decisions, restored.Step(ev, nil))
-		}
-		if events++; events == saveAt {
-			restored = v.New(env)
-			restore(t, s, restored)
-		}
-	}}
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(),
+		See: func(ev scheme.Event, decisions []scheme.Decision) {
+			same(t, "a second instance", ev, decisions, second.Step(ev, nil))
+			if restored != nil {
+				same(t, "the restored instance", ev, decisions, restored.Step(ev, nil))
+			}
+			if events++; events == saveAt {
+				restored = v.New(env)
+				restore(t, s, restored)
+			}
+		}}
 	d.Run(t, s)
 }
 
@@ -116,13 +118,14 @@ func checkDamage(t *rapid.T, v Variant) {
 	env := DrawEnv(t)
 	s := v.New(env)
 	states := [][]byte{}
-	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(), See: func(scheme.Event, []scheme.Decision) {
-		b, err := s.MarshalBinary()
-		if err != nil {
-			t.Fatalf("save: %v", err)
-		}
-		states = append(states, b)
-	}}
+	d := Driver{Env: env, Grants: v.Grants(), Norms: v.DrawNorms(t), Subscribed: v.drawSubscribed(t), Bound: v.bound(),
+		See: func(scheme.Event, []scheme.Decision) {
+			b, err := s.MarshalBinary()
+			if err != nil {
+				t.Fatalf("save: %v", err)
+			}
+			states = append(states, b)
+		}}
 	d.Run(t, s)
 	if len(states) == 0 {
 		return

@@ -64,7 +64,8 @@ func Fit(r Recording, others ...Recording) (*Calibration, error) {
 			return nil, err
 		}
 		if len(o.Iterations) != len(r.Iterations) {
-			return nil, fmt.Errorf("%s has the iterations of %d workers, %s those of %d; take runs of the same workers", o.Path, len(o.Iterations), r.Path, len(r.Iterations))
+			return nil, fmt.Errorf("%s has the iterations of %d workers, %s those of %d; take runs of the same workers",
+				o.Path, len(o.Iterations), r.Path, len(r.Iterations))
 		}
 		runs = append(runs, o.Traces())
 	}
@@ -126,7 +127,8 @@ func (f *fit) run() (outcome, error) {
 		return outcome{}, fmt.Errorf("the simulated run ended after %d of %d iterations", len(ends), f.c.Iterations)
 	}
 	s := res.Summary
-	return outcome{end: ends[len(ends)-1], pull: float64(s.PerRole[metrics.RoleWorker]["pull"].Avg) / float64(s.Iterations), fold: foldOf(s)}, nil
+	return outcome{end: ends[len(ends)-1],
+		pull: float64(s.PerRole[metrics.RoleWorker]["pull"].Avg) / float64(s.Iterations), fold: foldOf(s)}, nil
 }
 
 // foldOf is the time that all servers together spent on one push of one worker, in seconds.
@@ -147,7 +149,8 @@ func (f *fit) servers() error {
 	if took := foldOf(f.r.Summary); took > 0 && o.fold > 0 {
 		rate := trial * o.fold / took
 		if rate > rateMax {
-			return fmt.Errorf("summary.json has %g seconds in per_role.server.fold.avg for %d iterations: its servers would fold %.3g bytes per second, but no server can fold more than %d; the file is damaged: take another run, or make this one again",
+			return fmt.Errorf("summary.json has %g seconds in per_role.server.fold.avg for %d iterations: its servers would "+
+				"fold %.3g bytes per second, but no server can fold more than %d; the file is damaged: take another run, or make this one again",
 				float64(f.r.Summary.PerRole[metrics.RoleServer]["fold"].Avg), f.r.Summary.Iterations, rate, int64(rateMax))
 		}
 		m.FoldRate = int64(min(rateMax, max(1, digits(rate, 3))))
@@ -260,7 +263,8 @@ func (c *Calibration) Text(faults []configs.Fault) string {
 	fmt.Fprintf(&b, "# simulated: models fitted to the first %d iterations of %s\n", c.Iterations, c.Path)
 	fmt.Fprintf(&b, "# these iterations took %.4g s; simulated with these models, %.4g s\n", c.Measured.Seconds(), c.Simulated.Seconds())
 	if c.Batches == 1 {
-		b.WriteString("# all iterations of a worker had one batch, so all computing counts as time per sample; --calibrate with a further run of another batch tells more\n")
+		b.WriteString("# all iterations of a worker had one batch, so all computing counts as time per sample; " +
+			"--calibrate with a further run of another batch tells more\n")
 	}
 	b.WriteString("simulate:\n")
 	for _, line := range c.lines() {
@@ -273,7 +277,8 @@ func (c *Calibration) Text(faults []configs.Fault) string {
 		b.WriteString("  - " + faults[i].YAML() + "\n")
 	}
 	if c.Slow.Kind == "trace" {
-		fmt.Fprintf(&b, "# to draw similar computing times instead of replaying the trace (the distributions differ by %.2g at most): simulate: {compute: %s}", c.Drawn.Gap, costText(c.Drawn.of(c.Models.Compute)))
+		fmt.Fprintf(&b, "# to draw similar computing times instead of replaying the trace (the distributions differ by "+
+			"%.2g at most): simulate: {compute: %s}", c.Drawn.Gap, costText(c.Drawn.of(c.Models.Compute)))
 		if s := c.Drawn.Slow; s != nil {
 			fmt.Fprintf(&b, ", and in faults: %s", (&configs.Fault{Worker: -1, Slow: *s}).YAML())
 		}

@@ -51,8 +51,10 @@ func record(t testing.TB, c simtest.Setting) calibrate.Recording {
 // Calibrate recovers the models of a simulated run under every scheme, and the models predict the run of another scheme.
 func TestCalibrateFindsWhatARunWasMadeWith(t *testing.T) {
 	sleeps := []string{`{worker: "*", slow: {sleep: 10ms}}`, "{worker: 3, slow: {sleep: 30ms}}"}
-	c := simtest.Setting{Workers: 4, Servers: 2, Iterations: 200, Bytes: 1_000_000, Seed: 1, Set: append(simtest.Noisy(20*time.Millisecond, 0.1, sleeps...),
-		"simulate.per_worker=[1, 1.5, 1, 0.5]", "simulate.network={bandwidth: 500MB, latency: 700us}", "simulate.server={fold: 2GB, commit: 2GB}")}
+	c := simtest.Setting{Workers: 4, Servers: 2, Iterations: 200, Bytes: 1_000_000, Seed: 1,
+		Set: append(simtest.Noisy(20*time.Millisecond, 0.1, sleeps...),
+			"simulate.per_worker=[1, 1.5, 1, 0.5]", "simulate.network={bandwidth: 500MB, latency: 700us}",
+			"simulate.server={fold: 2GB, commit: 2GB}")}
 	predict := func(scheme string, set []string) float64 {
 		d := c
 		d.Scheme, d.Seed, d.Set = scheme, 2, set
@@ -100,14 +102,16 @@ func TestCalibrateStaysWithinItsRange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := cal.Models; m.Network != (configs.Network{}) || m.FoldRate != 0 || m.CommitRate != 0 || cal.Drawn.Slow != nil || cal.Simulated != cal.Measured {
+	if m := cal.Models; m.Network != (configs.Network{}) || m.FoldRate != 0 || m.CommitRate != 0 ||
+		cal.Drawn.Slow != nil || cal.Simulated != cal.Measured {
 		t.Errorf("from a run without costs and noise: %+v, %+v, %v for %v", m, cal.Drawn, cal.Simulated, cal.Measured)
 	}
 }
 
 // One rank that works and serves sends nothing over the network, so its run contains no information about the network.
 func TestCalibrateLeavesOutANetworkThatWasNotUsed(t *testing.T) {
-	r := record(t, simtest.Setting{Workers: 1, Servers: 1, Scheme: "bsp", Iterations: 50, Bytes: 1000, Seed: 1, Set: []string{"cluster.placement=colocate"}})
+	r := record(t, simtest.Setting{Workers: 1, Servers: 1, Scheme: "bsp", Iterations: 50, Bytes: 1000, Seed: 1,
+		Set: []string{"cluster.placement=colocate"}})
 	of := r.Iterations[0]
 	for i := range of {
 		of[i].Start += time.Duration(i) * time.Millisecond // time that a real run takes in addition to computing
@@ -124,7 +128,8 @@ func TestCalibrateLeavesOutANetworkThatWasNotUsed(t *testing.T) {
 
 // The windows of all workers end together. Otherwise the last records of the fast workers would count as the pace of all.
 func TestTheWindowEndsWithTheFirstWorkersRecords(t *testing.T) {
-	r := record(t, simtest.Setting{Workers: 4, Servers: 1, Scheme: "asp", Iterations: 100, Set: []string{"faults=[{worker: 0, slow: {factor: 4}}]"}})
+	r := record(t, simtest.Setting{Workers: 4, Servers: 1, Scheme: "asp", Iterations: 100,
+		Set: []string{"faults=[{worker: 0, slow: {factor: 4}}]"}})
 	r.Iterations[1] = r.Iterations[1][:20] // only 20 were kept: 200 ms
 	n, end := calibrate.Window(&r)
 	if end != 200*time.Millisecond || n != 3*20+5 {
@@ -175,7 +180,8 @@ func TestFitOfComputeFindsTheKindOfNoise(t *testing.T) {
 		}
 		simtest.Near(t, c.kind+": spread", spread, c.spread, 0.05)
 	}
-	if drawn, _ := calibrate.FitCompute(new(configs.Simulate), [][]straggler.Trace{sample(func(b float64) float64 { return b * float64(1+9*draw.IntN(2)) })}); drawn.Gap < 0.2 {
+	if drawn, _ := calibrate.FitCompute(new(configs.Simulate),
+		[][]straggler.Trace{sample(func(b float64) float64 { return b * float64(1+9*draw.IntN(2)) })}); drawn.Gap < 0.2 {
 		t.Errorf("two kinds of iterations are %g from a fitted distribution; the gap must show that they do not fit", drawn.Gap)
 	}
 }
@@ -201,9 +207,12 @@ func TestFitOfComputeFromFewIterations(t *testing.T) {
 func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 	good := record(t, simtest.Setting{Workers: 2, Servers: 1, Scheme: "bsp", Iterations: 10})
 	for want, spoil := range map[string]func(r *calibrate.Recording, s *metrics.Summary){
-		"it is a simulated run":                                   func(_ *calibrate.Recording, s *metrics.Summary) { s.Mode = "simulated" },
-		"has the iterations of 2 workers, but the run had 3":      func(_ *calibrate.Recording, s *metrics.Summary) { s.Workers = 3 },
-		"has 4 iterations of worker 1, too few to fit a model to": func(r *calibrate.Recording, _ *metrics.Summary) { r.Iterations[1] = r.Iterations[1][:4] },
+		"it is a simulated run":                              func(_ *calibrate.Recording, s *metrics.Summary) { s.Mode = "simulated" },
+		"has the iterations of 2 workers, but the run had 3": func(_ *calibrate.Recording, s *metrics.Summary) { s.Workers = 3 },
+		"has 4 iterations of worker 1, too few to fit a model to": func(r *calibrate.Recording,
+			_ *metrics.Summary) {
+			r.Iterations[1] = r.Iterations[1][:4]
+		},
 	} {
 		r, s := good, *good.Summary
 		r.Summary, r.Iterations = &s, slices.Clone(good.Iterations)
@@ -217,11 +226,13 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 // The text is valid YAML for a configuration file, and means the same as the setting.
 func TestCalibratedModelsReadBack(t *testing.T) {
 	cal, err := calibrate.Fit(record(t, simtest.Setting{Workers: 3, Servers: 2, Scheme: "asp", Iterations: 40, Bytes: 4000,
-		Set: []string{"faults=[" + simtest.Exponential(0.3) + "]", "simulate.network={bandwidth: 10MB, latency: 150us}", "simulate.server={fold: 1GB, commit: 1GB}"}}))
+		Set: []string{"faults=[" + simtest.Exponential(0.3) + "]", "simulate.network={bandwidth: 10MB, latency: 150us}",
+			"simulate.server={fold: 1GB, commit: 1GB}"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const rest = "name: x\ndata: {set: generated}\nmodel: {name: softmax}\ntrain: {batch_per_worker: 1, optimizer: {name: sgd, lr: 0.1}, stop: {updates: 1}}\n"
+	const rest = "name: x\ndata: {set: generated}\nmodel: {name: softmax}\ntrain: {batch_per_worker: 1, optimizer: " +
+		"{name: sgd, lr: 0.1}, stop: {updates: 1}}\n"
 	for range 2 { // with the trace, then with the fitted noise
 		pasted, _, ds := configs.Parse("pasted", []byte(rest+cal.Text([]configs.Fault{*cal.Fault()})), configs.Options{})
 		if pasted == nil {

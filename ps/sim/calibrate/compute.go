@@ -12,9 +12,10 @@ import (
 	"fluentps/ps/workload"
 )
 
-// fitCompute fits what an iteration of each worker computes by its batch, and a distribution around that. It tries normal and exponential times
-// and takes the one that is closer to the times (Kolmogorov and Smirnov's largest distance). Runs beside the first count for the
-// influence of the batch alone. The first iteration of a worker does not count, because caches are cold.
+// fitCompute fits what an iteration of each worker computes by its batch, and a distribution around that. It tries
+// normal and exponential times and takes the one that is closer to the times (Kolmogorov and Smirnov's largest
+// distance). Runs beside the first count for the influence of the batch alone. The first iteration of a worker does
+// not count, because caches are cold.
 func fitCompute(m *configs.Simulate, runs [][]straggler.Trace) (drawn Drawn, batches int) {
 	n := len(runs[0])
 	times, costs := make([][]float64, n), make([]sim.Cost, n)
@@ -124,9 +125,9 @@ func fitDistribution(times [][]float64) (bases []float64, drawn Drawn) {
 	return bases, drawn
 }
 
-// NormalAbove returns a least time, as a share of a mean, and a slowness over it, that together make normal times of that mean and of a standard
-// deviation that is a share of it. Slowness is never negative, so times below the least are cut off there: three standard deviations below the mean, or
-// a twentieth of the mean if that is more.
+// NormalAbove returns a least time, as a share of a mean, and a slowness over it, that together make normal times of
+// that mean and of a standard deviation that is a share of it. Slowness is never negative, so times below the least
+// are cut off there: three standard deviations below the mean, or a twentieth of the mean if that is more.
 func NormalAbove(share float64) (least float64, slow *straggler.Spec) {
 	below := min(0.95, 3*share)
 	return 1 - below, &straggler.Spec{Kind: "normal", Factor: 1 + digits(below/(1-below), 4), Spread: min(10, digits(share/below, 4))}
@@ -195,7 +196,8 @@ type timed struct {
 	n           float64 // number of iterations
 }
 
-// fitCost is the line through mean times by least squares, neither part of it below 0. With times of one batch only it is a time per sample.
+// fitCost is the line through mean times by least squares, neither part of it below 0. With times of one batch only
+// it is a time per sample.
 func fitCost(of []timed) sim.Cost {
 	var n, b, t, bb, bt float64
 	for _, x := range of {

@@ -13,13 +13,15 @@ import (
 	"fluentps/ps/sim/simtest"
 )
 
-// Runs with two batches tell what of the computing time goes by iteration and what by sample, for each worker. With one batch all of it counts
-// as time per sample.
+// Runs with two batches tell what of the computing time goes by iteration and what by sample, for each worker. With
+// one batch all of it counts as time per sample.
 func TestCalibrateFindsTheCostOfABatch(t *testing.T) {
 	of := func(batch int, set ...string) calibrate.Recording {
 		return record(t, simtest.Setting{Workers: 3, Servers: 1, Scheme: "asp", Iterations: 60, Bytes: 400_000, Seed: 1, Set: append(set,
-			fmt.Sprintf("train.batch_per_worker=%d", batch), fmt.Sprintf("train.stop.samples=%d", 3*60*batch), "simulate.compute={fixed: 4ms, per_sample: 500us}",
-			"simulate.per_worker=[1, 2, 4]", "simulate.fixed_per_worker=[1, 0, 2]", "simulate.network={bandwidth: 1GB, latency: 100us}", "faults=["+simtest.Exponential(0.05)+"]")})
+			fmt.Sprintf("train.batch_per_worker=%d", batch), fmt.Sprintf("train.stop.samples=%d", 3*60*batch),
+			"simulate.compute={fixed: 4ms, per_sample: 500us}",
+			"simulate.per_worker=[1, 2, 4]", "simulate.fixed_per_worker=[1, 0, 2]",
+			"simulate.network={bandwidth: 1GB, latency: 100us}", "faults=["+simtest.Exponential(0.05)+"]")})
 	}
 	cal, err := calibrate.Fit(of(8), of(32), of(16))
 	if err != nil {
@@ -38,7 +40,8 @@ func TestCalibrateFindsTheCostOfABatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one.Batches != 1 || one.Models.Compute.Fixed != 0 || !strings.Contains(one.Text(nil), "all iterations of a worker had one batch") || strings.Contains(cal.Text(nil), "one batch") {
+	if one.Batches != 1 || one.Models.Compute.Fixed != 0 ||
+		!strings.Contains(one.Text(nil), "all iterations of a worker had one batch") || strings.Contains(cal.Text(nil), "one batch") {
 		t.Errorf("one batch: %+v\n%s", one.Models, one.Text(nil))
 	}
 	short := of(8)
@@ -53,7 +56,8 @@ func TestFitOfACostIsALine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := sim.Cost{Fixed: rapid.Float64Range(0, 1e9).Draw(t, "fixed"), PerSample: rapid.Float64Range(0, 1e7).Draw(t, "per sample")}
 		var of []calibrate.Timed
-		for _, b := range rapid.SliceOfNDistinct(rapid.Float64Range(1, 4096), 2, 6, func(b float64) float64 { return math.Round(b) }).Draw(t, "batches") {
+		for _, b := range rapid.SliceOfNDistinct(rapid.Float64Range(1, 4096), 2, 6,
+			func(b float64) float64 { return math.Round(b) }).Draw(t, "batches") {
 			of = append(of, calibrate.TimedOf(math.Round(b), want.Fixed+want.PerSample*math.Round(b)))
 		}
 		got := calibrate.FitCost(of)

@@ -38,10 +38,12 @@ func (r *Recording) CheckSummary() error {
 		return errors.New("it is a simulated run; take a real one")
 	}
 	if r.Summary.Hierarchy != "" {
-		return fmt.Errorf("its workers are teams (cluster.hierarchy: %s), which are not modelled; take a run with hierarchy: none", r.Summary.Hierarchy)
+		return fmt.Errorf("its workers are teams (cluster.hierarchy: %s), which are not modelled; take a run with "+
+			"hierarchy: none", r.Summary.Hierarchy)
 	}
 	if s := r.Summary; s.Workers < 1 || s.Servers < 1 || s.Iterations < 1 {
-		return fmt.Errorf("summary.json has %d iterations of %d workers and %d servers; name the folder of a run that has trained", s.Iterations, s.Workers, s.Servers)
+		return fmt.Errorf("summary.json has %d iterations of %d workers and %d servers; name the folder of a run that "+
+			"has trained", s.Iterations, s.Workers, s.Servers)
 	}
 	return nil
 }
@@ -54,11 +56,13 @@ func (r *Recording) CheckConsistency() error {
 		return fmt.Errorf("%s has the iterations of %d workers, but the run had %d (workers in summary.json)%s", r.Path, n, s.Workers, oneRunHint)
 	}
 	if n := shard.Serving(c.Cluster.Servers, s.Workers, c.Cluster.Placement); n != s.Servers {
-		return fmt.Errorf("summary.json has %d servers, but cluster.servers in resolved.yaml makes %d with %d workers%s", s.Servers, n, s.Workers, oneRunHint)
+		return fmt.Errorf("summary.json has %d servers, but cluster.servers in resolved.yaml makes %d with %d workers%s",
+			s.Servers, n, s.Workers, oneRunHint)
 	}
 	for w, of := range r.Iterations {
 		if len(of) < iterationsMin {
-			return fmt.Errorf("%s has %d iterations of worker %d, too few to fit a model to; make a run of at least %d", r.Path, len(of), w, iterationsMin)
+			return fmt.Errorf("%s has %d iterations of worker %d, too few to fit a model to; make a run of at least %d",
+				r.Path, len(of), w, iterationsMin)
 		}
 		if err := refuseTimes(of); err != nil {
 			return fmt.Errorf("%s: worker %d %w", r.Path, w, err)
@@ -95,7 +99,8 @@ func (r *Recording) refuseFold(n int, measured time.Duration) error {
 	fold := float64(s.PerRole[metrics.RoleServer]["fold"].Avg)
 	each := fold * float64(n) / (float64(s.Iterations) * float64(s.Workers)) // seconds of one server in these iterations
 	if most := foldRatioMax*measured.Seconds() + 1; fold < 0 || math.IsNaN(fold) || each > most {
-		return fmt.Errorf("summary.json has %g seconds in per_role.server.fold.avg for %d iterations of %d workers, the first %d of which took %.4g s: it must be 0 or more, and not longer than these took%s",
+		return fmt.Errorf("summary.json has %g seconds in per_role.server.fold.avg for %d iterations of %d workers, the "+
+			"first %d of which took %.4g s: it must be 0 or more, and not longer than these took%s",
 			fold, s.Iterations, s.Workers, n, measured.Seconds(), oneRunHint)
 	}
 	return nil

@@ -21,7 +21,8 @@ import (
 func recorded(t testing.TB) (o sim.Options, summary, iterations []byte) {
 	t.Helper()
 	r := record(t, simtest.Setting{Workers: 2, Servers: 1, Scheme: "ssp, staleness: 2", Iterations: 12, Bytes: 4000, Seed: 1,
-		Set: append(simtest.Noisy(10*time.Millisecond, 0.1), "simulate.network={bandwidth: 10MB, latency: 50us}", "simulate.server={fold: 100MB, commit: 100MB}")})
+		Set: append(simtest.Noisy(10*time.Millisecond, 0.1), "simulate.network={bandwidth: 10MB, latency: 50us}",
+			"simulate.server={fold: 100MB, commit: 100MB}")})
 	summary, err := r.Summary.JSON()
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,8 @@ func tryCalibrate(t *testing.T, o sim.Options, summary, iterations []byte) (err 
 	if err != nil {
 		return err
 	}
-	const rest = "name: x\ndata: {set: generated}\nmodel: {name: softmax}\ntrain: {batch_per_worker: 1, optimizer: {name: sgd, lr: 0.1}, stop: {updates: 1}}\n"
+	const rest = "name: x\ndata: {set: generated}\nmodel: {name: softmax}\ntrain: {batch_per_worker: 1, optimizer: " +
+		"{name: sgd, lr: 0.1}, stop: {updates: 1}}\n"
 	for range 2 { // with the trace, then with the fitted noise
 		if cfg, _, ds := configs.Parse("x", []byte(rest), configs.Options{Set: []string{cal.Setting()}}); cfg == nil {
 			t.Fatalf("%v in %s, of\n%s%s", ds, cal.Setting(), summary, iterations)
@@ -84,7 +86,8 @@ func FuzzCalibrate(f *testing.F) {
 }
 
 // damages are texts that replace a number.
-var damages = []string{"0", "-1", "1", "2", "5", "3000", "1000000000", "9223372036854775807", "1e-308", "1e-12", "1e8", "999999999", "1e308", "null", `""`, "[]"}
+var damages = []string{"0", "-1", "1", "2", "5", "3000", "1000000000", "9223372036854775807", "1e-308", "1e-12",
+	"1e8", "999999999", "1e308", "null", `""`, "[]"}
 
 // Each number that the fit reads is changed, one at a time.
 func TestCalibrateOfChangedFiles(t *testing.T) {
@@ -97,7 +100,8 @@ func TestCalibrateOfChangedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	fold := whole["per_role"].(map[string]any)["server"].(map[string]any)["fold"].(map[string]any)
-	for key, in := range map[string]map[string]any{"mode": whole, "hierarchy": whole, "servers": whole, "workers": whole, "iterations": whole, "avg": fold} {
+	for key, in := range map[string]map[string]any{"mode": whole, "hierarchy": whole, "servers": whole, "workers": whole,
+		"iterations": whole, "avg": fold} {
 		was, had := in[key]
 		for _, d := range damages {
 			in[key] = json.RawMessage(d)
@@ -151,12 +155,17 @@ func TestRecordingsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		}
 	}
 	for want, spoil := range map[string]func(*calibrate.Recording){
-		"summary.json has 5 servers, but cluster.servers in resolved.yaml makes 1 with 2 workers; name the folder of one run":         func(r *calibrate.Recording) { r.Summary.Servers = 5 },
-		"run/iterations.csv has the iterations of 2 workers, but the run had 9 (workers in summary.json); name the folder of one run": func(r *calibrate.Recording) { r.Summary.Workers = 9 },
-		"summary.json has 1e-308 seconds in per_role.server.fold.avg for 12 iterations: its servers would fold ":                      foldIs(1e-308),
-		"summary.json has 1e+09 seconds in per_role.server.fold.avg for 12 iterations of 2 workers, the first ":                       foldIs(1e9),
-		"summary.json has -1 seconds in per_role.server.fold.avg":                                                                     foldIs(-1),
-		"run/iterations.csv: worker 1 works for more than 27777h46m40s":                                                               func(r *calibrate.Recording) { r.Iterations[1][3].Compute = 2 * calibrate.RecordedMax },
+		"summary.json has 5 servers, but cluster.servers in resolved.yaml makes 1 with 2 workers; name the folder of one " +
+			"run": func(r *calibrate.Recording) { r.Summary.Servers = 5 },
+		"run/iterations.csv has the iterations of 2 workers, but the run had 9 (workers in summary.json); name the " +
+			"folder of one run": func(r *calibrate.Recording) { r.Summary.Workers = 9 },
+		"summary.json has 1e-308 seconds in per_role.server.fold.avg for 12 iterations: its servers would fold ": foldIs(1e-308),
+		"summary.json has 1e+09 seconds in per_role.server.fold.avg for 12 iterations of 2 workers, the first ":  foldIs(1e9),
+		"summary.json has -1 seconds in per_role.server.fold.avg":                                                foldIs(-1),
+		"run/iterations.csv: worker 1 works for more than 27777h46m40s": func(
+			r *calibrate.Recording) {
+			r.Iterations[1][3].Compute = 2 * calibrate.RecordedMax
+		},
 		"run/iterations.csv: worker 0 takes 12": func(r *calibrate.Recording) {
 			for i := range r.Iterations[0] {
 				r.Iterations[0][i] = metrics.Iteration{Compute: time.Second}

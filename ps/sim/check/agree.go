@@ -41,7 +41,8 @@ func (c *checker) closes(e *core.Effect) {
 	case s.lead == e.Shard:
 		c.sets[key] = &contributors{workers: slices.Clone(s.set)}
 	case k == nil && len(s.set) > 0:
-		c.fail("contributors: shard %d closes iteration %d with pushes of workers %v before shard %d, which leads", e.Shard, e.Iter, s.set, s.lead)
+		c.fail("contributors: shard %d closes iteration %d with pushes of workers %v before shard %d, which leads", e.Shard,
+			e.Iter, s.set, s.lead)
 	case k != nil:
 		c.agree(e, k.workers, s.set)
 		if k.shards++; k.shards == c.shards[s.lead].followers {
@@ -61,7 +62,8 @@ func (c *checker) agree(e *core.Effect, want, got []int32) {
 	}
 	for _, w := range want {
 		if _, ok := slices.BinarySearch(got, w); !ok && !c.s.IsDead(w) && c.s.Life(w) == 0 {
-			c.fail("contributors: shard %d has workers %v in iteration %d, and not worker %d, which has not died and is among the leading shard's %v", e.Shard, got, e.Iter, w, want)
+			c.fail("contributors: shard %d has workers %v in iteration %d, and not worker %d, which has not died and is "+
+				"among the leading shard's %v", e.Shard, got, e.Iter, w, want)
 		}
 	}
 }

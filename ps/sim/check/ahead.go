@@ -52,7 +52,8 @@ func (c *checker) partSent(m wire.Header) {
 	key := partKey{m.Worker, m.Owner, m.Part, m.Iter}
 	made, ok := c.tasks.made[key]
 	if !ok || made.isDone {
-		c.fail("exactly once: worker %d pushes part %d of worker %d's iteration %d, which it has not just computed", m.Worker, m.Part, m.Owner, m.Iter)
+		c.fail("exactly once: worker %d pushes part %d of worker %d's iteration %d, which it has not just computed",
+			m.Worker, m.Part, m.Owner, m.Iter)
 	}
 	made.flying++
 	c.tasks.made[key] = made
@@ -113,7 +114,8 @@ func (c *taskCheck) whole(m *wire.Header) int64 {
 
 // apartLanded records that a private part has landed, or a sum, which advances the clock of its worker.
 func (c *checker) apartLanded(p *partsOf, s *shardCheck, m *wire.Header, content samples) {
-	p.whole[m.Owner] = append(p.whole[m.Owner], wholeIteration{iter: m.Iter, have: []int32{m.Part}, ranges: []samples{content}, samples: m.Samples})
+	p.whole[m.Owner] = append(p.whole[m.Owner],
+		wholeIteration{iter: m.Iter, have: []int32{m.Part}, ranges: []samples{content}, samples: m.Samples})
 	c.pushLanded(s, m.Owner, m.Iter+int64(m.Part))
 }
 
@@ -138,7 +140,8 @@ func (c *checker) codeFolded(e *core.Effect) {
 	}
 	if k.samples += e.Msg.Samples; c.tasks.isApart() && e.Msg.Part == 0 {
 		if k.private = append(k.private, e.Msg.Worker); e.Weight != 1 || e.Msg.Samples > c.tasks.whole(&e.Msg) {
-			c.fail("the code: shard %d folds the private part of worker %d with weight %g and %d samples; its batch has %d of these", e.Shard, e.Msg.Worker, e.Weight, e.Msg.Samples, c.tasks.whole(&e.Msg))
+			c.fail("the code: shard %d folds the private part of worker %d with weight %g and %d samples; its batch has %d "+
+				"of these", e.Shard, e.Msg.Worker, e.Weight, e.Msg.Samples, c.tasks.whole(&e.Msg))
 		}
 		return
 	}
@@ -151,8 +154,8 @@ func (c *checker) codeFolded(e *core.Effect) {
 	k.workers = append(k.workers, e.Msg.Worker)
 }
 
-// codeCommitted checks an iteration of coded pushes: it is committed once, and each partition counts once in it, as often as it is on several workers. It may
-// count less only after a deadline, or if workers have left or were lost.
+// codeCommitted checks an iteration of coded pushes: it is committed once, and each partition counts once in it, as
+// often as it is on several workers. It may count less only after a deadline, or if workers have left or were lost.
 func (c *checker) codeCommitted(e *core.Effect) {
 	if c.tasks == nil || c.s.Code() == nil {
 		return
@@ -165,11 +168,14 @@ func (c *checker) codeCommitted(e *core.Effect) {
 	c.privateCommitted(e.Shard, isExact)
 	for j, n := range k.parts {
 		if isExact && math.Abs(n-1) > 1e-9*max(1, k.largest) {
-			c.fail("exactly once: shard %d commits iteration %d with the pushes of workers %v, in which partition %d counts %v times", e.Shard, s.last, k.workers, j, n)
+			c.fail("exactly once: shard %d commits iteration %d with the pushes of workers %v, in which partition %d counts "+
+				"%v times", e.Shard, s.last, k.workers, j, n)
 		}
 	}
-	if isGone := func(k pairCheck) bool { return k.gone }; !isExact && c.s.Config().Work.Code.Deadline == 0 && !slices.ContainsFunc(s.of, isGone) {
-		c.fail("the code: shard %d commits iteration %d with the pushes of workers %v only, there is no deadline, and nobody has left", e.Shard, s.last, k.workers)
+	if isGone := func(k pairCheck) bool { return k.gone }; !isExact && c.s.Config().Work.Code.Deadline == 0 &&
+		!slices.ContainsFunc(s.of, isGone) {
+		c.fail("the code: shard %d commits iteration %d with the pushes of workers %v only, there is no deadline, and "+
+			"nobody has left", e.Shard, s.last, k.workers)
 	}
 	if isExact && (!c.tasks.isApart() || len(k.private) == len(s.of)) {
 		c.tasks.codes[0]++
@@ -195,8 +201,8 @@ func (c *checker) codesCounted() {
 	}
 }
 
-// privateCommitted checks the private parts of an iteration that is committed: each counts once, and without a deadline none is missing of a worker in the run that
-// may still push it.
+// privateCommitted checks the private parts of an iteration that is committed: each counts once, and without a
+// deadline none is missing of a worker in the run that may still push it.
 func (c *checker) privateCommitted(shard int32, decodes bool) {
 	s, k := &c.shards[shard], &c.tasks.shards[shard].code
 	if !c.tasks.isApart() {
@@ -209,7 +215,8 @@ func (c *checker) privateCommitted(shard int32, decodes bool) {
 	for w := range s.of {
 		missing := !slices.Contains(k.private, int32(w))
 		if of := &s.of[w]; missing && !of.gone && c.s.Config().Work.Code.Deadline == 0 && (of.clock <= s.last || !c.tasks.isLossy) {
-			c.fail("the code: shard %d commits iteration %d (decoded: %t) without the private part of worker %d, whose clock is %d", shard, s.last, decodes, w, of.clock)
+			c.fail("the code: shard %d commits iteration %d (decoded: %t) without the private part of worker %d, whose "+
+				"clock is %d", shard, s.last, decodes, w, of.clock)
 		}
 	}
 }

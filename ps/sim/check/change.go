@@ -25,7 +25,8 @@ type limit struct {
 func limitsOf(phases []scheme.Phase) (limits []limit) {
 	for _, ph := range phases {
 		e, _ := scheme.All.Lookup(ph.Scheme)
-		l := limit{bound: -1, whole: e.Whole(ph.Common, ph.Params), copies: e.CopiesOf(ph.Params), until: ph.Until, awaits: ph.Await.IsSet(), waited: phases[0].Await.IsSet(), again: phases[len(phases)-1].Await.IsSet()}
+		l := limit{bound: -1, whole: e.Whole(ph.Common, ph.Params), copies: e.CopiesOf(ph.Params), until: ph.Until,
+			awaits: ph.Await.IsSet(), waited: phases[0].Await.IsSet(), again: phases[len(phases)-1].Await.IsSet()}
 		if lead, bounded := e.LeadMax(ph.Params); bounded {
 			l.bound = lead
 		}
@@ -71,7 +72,8 @@ func (c *checker) announces(m wire.Header) {
 	flagged := m.Flags&wire.Change != 0
 	switch {
 	case flagged && m.Iter > c.announced && m.Iter <= c.letInto:
-		c.fail("the change: worker %d is the first to hear of a change behind iteration %d, but a worker was let into %d before", m.Worker, m.Iter, c.letInto)
+		c.fail("the change: worker %d is the first to hear of a change behind iteration %d, but a worker was let into %d "+
+			"before", m.Worker, m.Iter, c.letInto)
 	case flagged && m.Iter > c.announced:
 		c.announced = m.Iter
 		for i := range c.shards {
@@ -80,7 +82,8 @@ func (c *checker) announces(m wire.Header) {
 			s.awaitCut()
 		}
 	case flagged != (m.Iter == c.announced):
-		c.fail("the change: worker %d is let into iteration %d, marked %v, but the change is announced behind iteration %d", m.Worker, m.Iter, flagged, c.announced)
+		c.fail("the change: worker %d is let into iteration %d, marked %v, but the change is announced behind iteration %d",
+			m.Worker, m.Iter, flagged, c.announced)
 	}
 	c.letInto = max(c.letInto, m.Iter)
 }

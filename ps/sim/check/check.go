@@ -164,7 +164,8 @@ func (c *checker) ServerDid(e *core.Effect) {
 func (c *checker) asked(m wire.Header) {
 	s := &c.shards[m.Shard]
 	if s.of[m.Worker].openPull >= 0 {
-		c.fail("exactly once: worker %d pulls shard %d for iteration %d while its pull for %d is open", m.Worker, m.Shard, m.Iter, s.of[m.Worker].openPull)
+		c.fail("exactly once: worker %d pulls shard %d for iteration %d while its pull for %d is open", m.Worker, m.Shard,
+			m.Iter, s.of[m.Worker].openPull)
 	}
 	s.of[m.Worker].openPull = m.Iter
 	if !c.rounds || m.Shard > 0 { // a worker pulls all shards at once
@@ -172,7 +173,8 @@ func (c *checker) asked(m wire.Header) {
 	}
 	for i := range c.shards {
 		if v := c.shards[i].v(); v < m.Iter {
-			c.fail("rounds: worker %d pulls shard %d for iteration %d, and at shard %d some worker's push of iteration %d has not landed", m.Worker, m.Shard, m.Iter, i, v)
+			c.fail("rounds: worker %d pulls shard %d for iteration %d, and at shard %d some worker's push of iteration %d "+
+				"has not landed", m.Worker, m.Shard, m.Iter, i, v)
 		}
 	}
 }
@@ -182,15 +184,18 @@ func (c *checker) replied(e *core.Effect) {
 	s := &c.shards[e.Shard]
 	w := e.To
 	if s.of[w].openPull < 0 || e.Msg.Iter < s.of[w].openPull {
-		c.fail("exactly once: shard %d answers worker %d with iteration %d, but its open pull is for %d (-1: none)", e.Shard, w, e.Msg.Iter, s.of[w].openPull)
+		c.fail("exactly once: shard %d answers worker %d with iteration %d, but its open pull is for %d (-1: none)",
+			e.Shard, w, e.Msg.Iter, s.of[w].openPull)
 	}
 	s.of[w].openPull = -1
 	v := s.v()
 	if lead := e.Msg.Iter - v; s.now.bound >= 0 && lead > s.now.bound && !c.stops(e) && !c.skipsAhead() {
-		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, but its scheme allows %d", e.Shard, w, e.Msg.Iter, v, lead, s.now.bound)
+		c.fail("the gate: shard %d lets worker %d into iteration %d at v=%d: a lead of %d, but its scheme allows %d",
+			e.Shard, w, e.Msg.Iter, v, lead, s.now.bound)
 	}
 	if e.Msg.Iter >= s.now.until {
-		c.fail("the change: shard %d lets worker %d into iteration %d at v=%d, but its scheme is until %d", e.Shard, w, e.Msg.Iter, v, s.now.until)
+		c.fail("the change: shard %d lets worker %d into iteration %d at v=%d, but its scheme is until %d", e.Shard, w,
+			e.Msg.Iter, v, s.now.until)
 	}
 	if e.Shard == 0 {
 		c.announces(e.Msg)
@@ -220,7 +225,8 @@ func (c *checker) offered(m wire.Header) {
 		return
 	}
 	if s.of[m.Worker].landing >= 0 || m.Iter < s.of[m.Worker].reached {
-		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which has %d iterations of it", m.Worker, m.Iter, m.Shard, s.of[m.Worker].reached)
+		c.fail("exactly once: worker %d pushes iteration %d of shard %d, which has %d iterations of it", m.Worker, m.Iter,
+			m.Shard, s.of[m.Worker].reached)
 	}
 	s.of[m.Worker].landing, s.of[m.Worker].missing = m.Iter, s.pieces
 	if c.local != nil {
@@ -320,7 +326,8 @@ func (c *checker) folded(e *core.Effect) {
 	s := &c.shards[e.Shard]
 	w, iter := e.Msg.Worker, e.Msg.Iter
 	if iter <= s.of[w].folded && !c.isSecond(e) || iter >= s.of[w].clock && !c.isFirst(e) {
-		c.fail("exactly once: shard %d folds iteration %[3]d of worker %[2]d after %[4]d, but its clock is %[5]d", e.Shard, w, iter, s.of[w].folded, s.of[w].clock)
+		c.fail("exactly once: shard %d folds iteration %[3]d of worker %[2]d after %[4]d, but its clock is %[5]d", e.Shard,
+			w, iter, s.of[w].folded, s.of[w].clock)
 	}
 	s.of[w].folded = iter
 	if c.tasks != nil {
@@ -331,21 +338,6 @@ func (c *checker) folded(e *core.Effect) {
 	s.last = iter
 	if s.now.agrees && iter >= s.closed { // an earlier iteration belongs to the scheme before the change
 		s.set = append(s.set, w)
-	}
-}
-
-// committed checks a version that is written: no reply may still read its buffer.
-func (c *checker) committed(e *core.Effect) {
-	s := &c.shards[e.Shard]
-	if e.Dst == s.cur || e.Src != s.cur || s.flying[e.Dst] > 0 {
-		c.fail("immutable versions: shard %d writes version %d from buffer %d into %d, which %d replies read; %d is current", e.Shard, e.Iter, e.Src, e.Dst, s.flying[e.Dst], s.cur)
-	}
-	c.codeCommitted(e)
-	s.cur = e.Dst
-	s.versions++
-	if s.now.whole && !s.now.agrees {
-		s.closed = s.last + 1
-		s.changes()
 	}
 }
 

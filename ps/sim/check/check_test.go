@@ -26,7 +26,8 @@ func TestCheckersDetectEachBrokenLaw(t *testing.T) {
 			s, of := checked(t, simtest.Setting{Workers: 2, Servers: 1, Scheme: "ssp, staleness: 2", Iterations: 30,
 				Set: []string{"faults=[{worker: 0, slow: {factor: 3}}]", "simulate.network={bandwidth: 1MB, latency: 1ms}"}}.Options(t))
 			c.spoil(s, of)
-			if _, err := s.Run(); err == nil || !strings.Contains(err.Error(), c.law) || !strings.HasSuffix(err.Error(), "to reproduce it: go test") {
+			if _, err := s.Run(); err == nil || !strings.Contains(err.Error(), c.law) ||
+				!strings.HasSuffix(err.Error(), "to reproduce it: go test") {
 				t.Errorf("got %v", err)
 			}
 		})

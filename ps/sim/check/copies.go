@@ -64,7 +64,8 @@ func (c *checker) WorkerStarts(w, shard int32, iter int64, isFresh bool) {
 	s.lag.Add(lag)
 	s.age.Add(s.v() - s.of[w].copy)
 	if s.now.copies != scheme.Pulled && lag > s.now.bound && !isFresh {
-		c.fail("the gate: worker %d starts iteration %d on a copy of shard %d of clock %d, but its scheme allows a lag of %d", w, iter, shard, s.of[w].copy, s.now.bound)
+		c.fail("the gate: worker %d starts iteration %d on a copy of shard %d of clock %d, but its scheme allows a lag "+
+			"of %d", w, iter, shard, s.of[w].copy, s.now.bound)
 	}
 }
 
@@ -116,6 +117,22 @@ func (c *checker) joined(server, w int32, iter int64) {
 		s.forgotten(w)
 		k.gone, k.clock, k.openPull = false, max(v, k.reached), k.reached
 		s.lowest()
+		s.changes()
+	}
+}
+
+// committed checks a version that is written: no reply may still read its buffer.
+func (c *checker) committed(e *core.Effect) {
+	s := &c.shards[e.Shard]
+	if e.Dst == s.cur || e.Src != s.cur || s.flying[e.Dst] > 0 {
+		c.fail("immutable versions: shard %d writes version %d from buffer %d into %d, which %d replies read; %d is current", e.Shard, e.Iter,
+			e.Src, e.Dst, s.flying[e.Dst], s.cur)
+	}
+	c.codeCommitted(e)
+	s.cur = e.Dst
+	s.versions++
+	if s.now.whole && !s.now.agrees {
+		s.closed = s.last + 1
 		s.changes()
 	}
 }

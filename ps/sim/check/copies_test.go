@@ -22,7 +22,8 @@ func TestCheckersDetectEachBrokenLawOfCopies(t *testing.T) {
 		"that was not published": func(_ *sim.Simulation, c *checker) { c.taken(wire.Header{Kind: wire.Taken}) },
 		"core: worker 1":         func(s *sim.Simulation, _ *checker) { s.Worker(1).Step(core.Input{Kind: core.PieceLanded}, nil) },
 	} {
-		o := simtest.Setting{Workers: 2, Servers: 1, Scheme: "essp, staleness: 2", Iterations: 30, Set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}"}}.Options(t)
+		o := simtest.Setting{Workers: 2, Servers: 1, Scheme: "essp, staleness: 2", Iterations: 30,
+			Set: []string{"simulate.network={bandwidth: 1MB, latency: 1ms}"}}.Options(t)
 		s, c := checked(t, o)
 		for range 12 { // both workers compute iteration 0
 			s.Next()

@@ -19,7 +19,8 @@ func (c *checker) takenApart(e *core.Effect) {
 	}
 	a := &s.apart[e.To]
 	if a.sent < a.pieces {
-		c.fail("one reply at a time: shard %d replies to worker %d while %d pieces of the last reply have not left", e.Shard, e.To, a.pieces-a.sent)
+		c.fail("one reply at a time: shard %d replies to worker %d while %d pieces of the last reply have not left",
+			e.Shard, e.To, a.pieces-a.sent)
 	}
 	*a = apart{buf: e.Src, pieces: s.pieces, landed: a.landed}
 }
@@ -28,7 +29,8 @@ func (c *checker) takenApart(e *core.Effect) {
 func (c *checker) pieceStarted(e *core.Effect) {
 	a := &c.shards[e.Shard].apart[e.To]
 	if a.started++; a.started > a.pieces || a.buf != e.Src {
-		c.fail("exactly once: shard %d sends %d pieces of a reply of %d to worker %d, from buffer %d, but its version is in %d", e.Shard, a.started, a.pieces, e.To, e.Src, a.buf)
+		c.fail("exactly once: shard %d sends %d pieces of a reply of %d to worker %d, from buffer %d, but its version is "+
+			"in %d", e.Shard, a.started, a.pieces, e.To, e.Src, a.buf)
 	}
 }
 

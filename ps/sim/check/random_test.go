@@ -28,7 +28,8 @@ func randomRule(r *rand.Rand, match string) string {
 	}
 	var schemes []string
 	for k := range turns {
-		until := []string{fmt.Sprintf(", until: %d", 1+3*k+r.IntN(3)), fmt.Sprintf(", until: {epochs: %g}", 0.1*float64(1+3*k+r.IntN(3)))}[r.IntN(2)]
+		until := []string{fmt.Sprintf(", until: %d", 1+3*k+r.IntN(3)),
+			fmt.Sprintf(", until: {epochs: %g}", 0.1*float64(1+3*k+r.IntN(3)))}[r.IntN(2)]
 		if k == turns-1 {
 			until = ""
 		}
@@ -51,14 +52,16 @@ func awaitingRules(seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 98))
 	var untils []string
 	for k := range 2 + r.IntN(2) {
-		untils = append(untils, fmt.Sprintf(", until: {straggler: %s, factor: %g, rounds: %d}", []string{"shows", "gone"}[k%2], 1.05+r.Float64(), 1+r.IntN(3)))
+		untils = append(untils,
+			fmt.Sprintf(", until: {straggler: %s, factor: %g, rounds: %d}", []string{"shows", "gone"}[k%2], 1.05+r.Float64(), 1+r.IntN(3)))
 	}
 	if r.IntN(2) == 0 {
 		untils[len(untils)-1] = ""
 	}
 	draw := func() string {
 		for {
-			if text := randomScheme(r, true); !strings.Contains(text, "drop") && (!strings.Contains(text, "vap") || strings.Contains(text, "strict: false")) {
+			if text := randomScheme(r, true); !strings.Contains(text, "drop") &&
+				(!strings.Contains(text, "vap") || strings.Contains(text, "strict: false")) {
 				return text
 			}
 		}
@@ -189,10 +192,13 @@ func randomCluster(t *testing.T, seed uint64, keys []string) (o sim.Options, ok 
 	var faults []string
 	for range r.IntN(3) {
 		from := r.IntN(5)
-		faults = append(faults, fmt.Sprintf("{worker: %d, slow: {%s, from: %d, until: %d}}", r.IntN(workers), pick("factor: 4", "sleep: 3ms"), from, from+1+r.IntN(20)))
+		faults = append(faults,
+			fmt.Sprintf("{worker: %d, slow: {%s, from: %d, until: %d}}", r.IntN(workers), pick("factor: 4", "sleep: 3ms"), from, from+1+r.IntN(20)))
 	}
-	if slow := pick("", "kind: normal, factor: 2, spread: 0.5", "kind: exponential, factor: 1.5", "kind: two_state, factor: 4", "kind: lognormal, sleep: 1ms, spread: 1",
-		"kind: dbs, chance: 0.5, sleep_min: 0s, sleep_max: 20ms, epochs_min: 1, epochs_max: 3", "kind: fluentps, sleep: 3ms, spread: 0.5"); slow != "" {
+	if slow := pick("", "kind: normal, factor: 2, spread: 0.5", "kind: exponential, factor: 1.5",
+		"kind: two_state, factor: 4", "kind: lognormal, sleep: 1ms, spread: 1",
+		"kind: dbs, chance: 0.5, sleep_min: 0s, sleep_max: 20ms, epochs_min: 1, epochs_max: 3",
+		"kind: fluentps, sleep: 3ms, spread: 0.5"); slow != "" {
 		faults = append(faults, `{worker: "*", slow: {`+slow+"}}")
 	}
 	if r.IntN(4) == 0 {
@@ -215,10 +221,16 @@ simulate:
   network: {bandwidth: %s, latency: %s, memory: %s}
   server: {fold: %s, commit: %s}
   push_norm: %s
-`, seed, servers, pick("spread", "pack", "colocate"), 1+r.IntN(3), pick("samples: 40", "updates: 15", "time: 80ms", "samples: 100, time: 30ms"),
-		pick("even", "layer", "slices", "range"), pick("64B", "4MiB"), randomRule(r, "a.*")+randomServers(r, servers), randomRule(r, "*"), strings.Join(faults, ", "),
-		pick("order: fifo", "order: fifo", "order: priority", "order: priority, window: 64B", "order: priority, window: 200B", "order: credit, credit: 100B, tune: {points: 3, steps: 2, min: 50B, max: 500B}")+pick("", "", ", overlap: false"), workers, 1+r.IntN(3), pick("1ms", "5ms", "{fixed: 1ms, per_sample: 300us}"),
-		pick("0B", "100KB", "10MB"), pick("0s", "30us", "2ms"), pick("0B", "1MB"), pick("0B", "200KB"), pick("0B", "100KB"), pick("0", "0.3", "2"))
+`,
+		seed, servers, pick("spread", "pack", "colocate"), 1+r.IntN(3),
+		pick("samples: 40", "updates: 15", "time: 80ms", "samples: 100, time: 30ms"),
+		pick("even", "layer", "slices", "range"), pick("64B", "4MiB"), randomRule(r, "a.*")+randomServers(r, servers),
+		randomRule(r, "*"), strings.Join(faults, ", "),
+		pick("order: fifo", "order: fifo", "order: priority", "order: priority, window: 64B",
+			"order: priority, window: 200B", "order: credit, credit: 100B, tune: {points: 3, steps: 2, min: 50B, max: 500B}")+
+			pick("", "", ", overlap: false"), workers, 1+r.IntN(3), pick("1ms", "5ms", "{fixed: 1ms, per_sample: 300us}"),
+		pick("0B", "100KB", "10MB"), pick("0s", "30us", "2ms"), pick("0B", "1MB"), pick("0B", "200KB"), pick("0B", "100KB"),
+		pick("0", "0.3", "2"))
 	var set []string
 	if awaits {
 		set = []string{"sync=[" + awaitingRules(seed) + "]", "train.stop={samples: 300}"}
@@ -228,7 +240,8 @@ simulate:
 	if cfg == nil {
 		return o, false
 	}
-	if dealt, _, _ := configs.Parse("random", []byte(text), configs.Options{Set: append(set, randomWork(seed, workers)...)}); dealt != nil { // else the rules do not go with it
+	// else the rules do not go with it
+	if dealt, _, _ := configs.Parse("random", []byte(text), configs.Options{Set: append(set, randomWork(seed, workers)...)}); dealt != nil {
 		cfg = dealt
 	}
 	rules, on := cfg.Matches()
@@ -237,7 +250,8 @@ simulate:
 	if err != nil {
 		t.Fatal(err)
 	}
-	o = sim.Options{Config: cfg, Plan: plan, Rows: 30, CheckEvery: 5, Replay: fmt.Sprintf("FLUENTPS_SIM_FIRST=%d FLUENTPS_SIM_SEEDS=1 go test ./ps/sim/check -run TestLawsOverManySeeds", seed)}
+	o = sim.Options{Config: cfg, Plan: plan, Rows: 30, CheckEvery: 5,
+		Replay: fmt.Sprintf("FLUENTPS_SIM_FIRST=%d FLUENTPS_SIM_SEEDS=1 go test ./ps/sim/check -run TestLawsOverManySeeds", seed)}
 	when := func() time.Duration { return time.Duration(r.Int64N(int64(60 * time.Millisecond))) }
 	for range r.IntN(3) {
 		o.Losses = append(o.Losses, sim.Loss{Worker: r.IntN(workers), At: when()})
@@ -279,8 +293,11 @@ func TestLawsOverManySeeds(t *testing.T) {
 		steps += r.Steps
 		changes += len(r.Summary.Changes)
 	}
-	t.Logf("%d runs, %d node steps, %d workers lost, %d back, %d plans of batches dealt, %d changes of scheme for stragglers; %d runs of dbs, %d of r2sp_batch, %d of shares", ran, steps, lost, joined, plans, changes, dealt["dbs"], dealt["r2sp_batch"], dealt["shares"])
+	t.Logf("%d runs, %d node steps, %d workers lost, %d back, %d plans of batches dealt, %d changes of scheme for "+
+		"stragglers; %d runs of dbs, %d of r2sp_batch, %d of shares", ran, steps, lost, joined, plans, changes,
+		dealt["dbs"], dealt["r2sp_batch"], dealt["shares"])
 	if n > 100 && (ran < n/2 || lost < ran/4 || joined < ran/16 || plans < ran/8 || changes < ran/16) {
-		t.Errorf("only %d of %d seeds made a run, with %d workers lost, %d rejoined, %d plans of batches and %d changes of scheme: the draw is too narrow", ran, n, lost, joined, plans, changes)
+		t.Errorf("only %d of %d seeds made a run, with %d workers lost, %d rejoined, %d plans of batches and %d changes "+
+			"of scheme: the draw is too narrow", ran, n, lost, joined, plans, changes)
 	}
 }

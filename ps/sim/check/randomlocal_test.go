@@ -19,7 +19,8 @@ import (
 func randomLocal(seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 61))
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
-	policy := pick("averaging", "hpsgd", "hpsgd", "post_local", "diloco", "streaming_diloco", "streaming_diloco", "streaming_diloco", "slowmo", "bmuf", "async_local", "easgd")
+	policy := pick("averaging", "hpsgd", "hpsgd", "post_local", "diloco", "streaming_diloco", "streaming_diloco",
+		"streaming_diloco", "slowmo", "bmuf", "async_local", "easgd")
 	steps := 1 + r.IntN(6)
 	keys := []string{"policy: " + policy}
 	add := func(format string, args ...any) { keys = append(keys, fmt.Sprintf(format, args...)) }
@@ -75,14 +76,17 @@ func randomLocal(seed uint64) string {
 func randomLocalSet(seed uint64) []string {
 	r := rand.New(rand.NewPCG(seed, 62))
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
-	set := []string{randomLocal(seed), "train.stop={" + pick("samples: 400", "samples: 150", "updates: 15", "updates: 40", "time: 200ms", "samples: 400, time: 90ms", "epochs: 6") + "}"}
-	if codec := pick("", "", "", "push: bfloat16", "push: topk, ratio: 0.2", "push: threshold, ratio: 0.2, threshold: 0.01", "push: topk, ratio: 0.1, thresholds: reused", "pull: bfloat16"); codec != "" {
+	set := []string{randomLocal(seed), "train.stop={" +
+		pick("samples: 400", "samples: 150", "updates: 15", "updates: 40", "time: 200ms", "samples: 400, time: 90ms", "epochs: 6") + "}"}
+	if codec := pick("", "", "", "push: bfloat16", "push: topk, ratio: 0.2",
+		"push: threshold, ratio: 0.2, threshold: 0.01", "push: topk, ratio: 0.1, thresholds: reused", "pull: bfloat16"); codec != "" {
 		set = append(set, "payload={"+codec+"}")
 	}
 	if r.IntN(3) == 0 {
 		set = append(set, "train.schedule={name: cosine, over: 60, floor: 0.1, warm_up: 4}")
 	}
-	return append(set, "train.optimizer={"+pick("name: sgd, lr: 0.1", "name: momentum, lr: 0.05", "name: nesterov, lr: 0.05", "name: adam, lr: 0.01")+"}")
+	return append(set, "train.optimizer={"+
+		pick("name: sgd, lr: 0.1", "name: momentum, lr: 0.05", "name: nesterov, lr: 0.05", "name: adam, lr: 0.01")+"}")
 }
 
 // localCluster draws a random cluster whose workers take steps of their own. ok is false if the configuration refuses the draw.
@@ -175,7 +179,8 @@ func TestLawsOfStepsOverManySeeds(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d runs with steps of their own, %d with fragments, %d open, %d with gradients, %d repeated; %d workers lost, %d back; policies %v; %d schemes %v", ran, fragments, open, real, repeated, lost, joined, policies, len(schemes), schemes)
+	t.Logf("%d runs with steps of their own, %d with fragments, %d open, %d with gradients, %d repeated; %d workers "+
+		"lost, %d back; policies %v; %d schemes %v", ran, fragments, open, real, repeated, lost, joined, policies, len(schemes), schemes)
 	if n > 100 && (ran < n/3 || lost < ran/4 || joined < ran/16 || fragments < ran/64 || open == 0 || real < ran/64 || len(policies) < 9) {
 		t.Errorf("%d of %d seeds made a run: the draw is too narrow", ran, n)
 	}

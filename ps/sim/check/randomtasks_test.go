@@ -64,7 +64,8 @@ func (s *sharers) policy(worker int) core.Work {
 }
 
 func (p *sharer) tell(to int32, kind uint8, t core.Task) core.Order {
-	return core.Order{Kind: core.Tell, To: to, Msg: wire.Header{Flags: kind, Owner: t.Owner, Iter: t.Iter, Part: t.Part, Samples: int64(t.From), Correct: int64(t.To)}}
+	return core.Order{Kind: core.Tell, To: to,
+		Msg: wire.Header{Flags: kind, Owner: t.Owner, Iter: t.Iter, Part: t.Part, Samples: int64(t.From), Correct: int64(t.To)}}
 }
 
 func (p *sharer) Step(ev core.WorkEvent, out []core.Order) []core.Order {
@@ -247,7 +248,8 @@ func TestLawsOfTasksOverManySeeds(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d runs, %d with gradients, %d workers lost; parts: %d given away, %d returned, %d taken back, %d times some samples cancelled; schemes %v", ran, real, lost, given, returned, taken, cancelled, schemes)
+	t.Logf("%d runs, %d with gradients, %d workers lost; parts: %d given away, %d returned, %d taken back, %d times "+
+		"some samples cancelled; schemes %v", ran, real, lost, given, returned, taken, cancelled, schemes)
 	if n > 100 && (ran < n/2 || lost < ran/4 || real < ran/64 || min(given, returned, taken, cancelled) < ran/2 || len(schemes) < 6) {
 		t.Errorf("%d of %d seeds made a run: the draw is too narrow", ran, n)
 	}
@@ -262,7 +264,8 @@ func runTasks(t *testing.T, o sim.Options, s *sharers) *sim.Result {
 		}
 		whole, cut := int64(s.batches[ev.Worker]), s.cut[[2]int64{int64(ev.Worker), ev.Iter}]
 		if got := ev.Samples; got > whole || got < whole-cut || len(o.Losses) == 0 && got != whole-cut {
-			t.Errorf("iteration %d of worker %d has %d samples at shard %d, want all but %d of %d; %s", ev.Iter, ev.Worker, got, ev.Shard, cut, whole, o.Replay)
+			t.Errorf("iteration %d of worker %d has %d samples at shard %d, want all but %d of %d; %s", ev.Iter, ev.Worker,
+				got, ev.Shard, cut, whole, o.Replay)
 		}
 	}
 	r, err := Run(o)
@@ -323,7 +326,8 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 	if n > 100 && threads == 0 {
 		t.Error("no worker has got a thread")
 	}
-	t.Logf("%d workers have got threads; runs %v, parts merged %v, samples left out %v, %d workers lost; iterations decoded exactly and not: %v, %d runs with private parts", threads, ran, moved, cut, lost, codes, alphas)
+	t.Logf("%d workers have got threads; runs %v, parts merged %v, samples left out %v, %d workers lost; iterations "+
+		"decoded exactly and not: %v, %d runs with private parts", threads, ran, moved, cut, lost, codes, alphas)
 	if n > 100 && (min(codes[0], codes[1]) < int64(n/8) || alphas < n/64) {
 		t.Errorf("iterations decoded exactly and not: %v, %d runs with private parts; the draw is too narrow", codes, alphas)
 	}
@@ -349,7 +353,8 @@ func withPolicy(c *configs.Config, r *rand.Rand) *configs.Config {
 		of.Work.Load, of.Work.Batching, of.Work.Order = 1+r.IntN(n), 1+r.IntN(4), []string{work.Cyclic, work.Staircase}[r.IntN(2)]
 		of.Sync = slices.Clone(of.Sync)
 		for i := range of.Sync {
-			of.Sync[i].Phase = configs.Phase{Scheme: e.Scheme, Common: scheme.Common{Fold: scheme.FoldRank}, Params: &scheme.DropParams{Required: int64(r.IntN(n + 1)), Contributors: "shard"}}
+			of.Sync[i].Phase = configs.Phase{Scheme: e.Scheme, Common: scheme.Common{Fold: scheme.FoldRank},
+				Params: &scheme.DropParams{Required: int64(r.IntN(n + 1)), Contributors: "shard"}}
 			of.Sync[i].Then = nil
 		}
 	}

@@ -66,7 +66,8 @@ func (c *localCheck) offers(shard, worker int32, samples, most int64) string {
 	p := &c.shards[shard][worker]
 	p.offered, p.landing, p.largest = p.offered+samples, samples, max(p.largest, samples)
 	if most > 0 && samples > most {
-		return fmt.Sprintf("budgets: worker %d pushes %d samples to shard %d, but a round of its policy has at most %d", worker, samples, shard, most)
+		return fmt.Sprintf("budgets: worker %d pushes %d samples to shard %d, but a round of its policy has at most %d",
+			worker, samples, shard, most)
 	}
 	return ""
 }
@@ -94,11 +95,13 @@ func (c *checker) localSamples() {
 		w, own := &c.local.workers[i], c.s.Steps(int32(i))
 		for f := range w.made {
 			if left := own.Pushes(int64(f)).Samples; w.made[f]+w.forgotten[f]+left != w.computed {
-				c.fail("exactly once: worker %d computed %d samples, but of fragment %d it pushed %d, forgot %d, and has %d to push", i, w.computed, f, w.made[f], w.forgotten[f], left)
+				c.fail("exactly once: worker %d computed %d samples, but of fragment %d it pushed %d, forgot %d, and has %d to "+
+					"push", i, w.computed, f, w.made[f], w.forgotten[f], left)
 			}
 		}
 		if left := own.Unpushed(); w.own+w.ownForgot+left != w.computed {
-			c.fail("exactly once: worker %d computed %d samples, but counts %d with its pushes, forgot %d, and has %d to count", i, w.computed, w.own, w.ownForgot, left)
+			c.fail("exactly once: worker %d computed %d samples, but counts %d with its pushes, forgot %d, and has %d to count", i, w.computed,
+				w.own, w.ownForgot, left)
 		}
 	}
 	for id := range c.local.shards {
@@ -108,7 +111,8 @@ func (c *checker) localSamples() {
 			made := c.local.workers[i].made[c.s.Fragment(int32(id))]
 			landed += p.landed
 			if p.offered > made || p.landed > p.offered || c.s.Life(w) == 0 && !c.s.IsDead(w) && p.landed != made {
-				c.fail("exactly once: worker %d made pushes of %d samples for shard %d, which has heard of %d, of which %d have landed", i, made, id, p.offered, p.landed)
+				c.fail("exactly once: worker %d made pushes of %d samples for shard %d, which has heard of %d, of which %d "+
+					"have landed", i, made, id, p.offered, p.landed)
 			}
 		}
 		k, st := &c.shards[id], c.s.Shard(int32(id))

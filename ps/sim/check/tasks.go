@@ -92,7 +92,8 @@ type wholeIteration struct {
 
 func newTaskCheck(of *checker) *taskCheck {
 	s, n := of.s, of.s.Workers()
-	c := &taskCheck{s: s, workers: make([]tasksOf, n), shards: make([]partsOf, len(s.Plan().Shards)), made: map[partKey]samples{}, kept: map[partKey]samples{}}
+	c := &taskCheck{s: s, workers: make([]tasksOf, n), shards: make([]partsOf, len(s.Plan().Shards)),
+		made: map[partKey]samples{}, kept: map[partKey]samples{}}
 	for w := range c.workers {
 		c.workers[w].current = -1
 	}
@@ -245,7 +246,8 @@ func (c *checker) partOffered(m wire.Header) {
 	f := &c.tasks.shards[m.Shard].flights[m.Worker]
 	made, ok := c.tasks.made[partKey{m.Worker, m.Owner, m.Part, m.Iter}]
 	if f.missing > 0 || !ok || m.Samples != int64(made.to-made.from) {
-		c.fail("exactly once: worker %d pushes part %d of worker %d's iteration %d to shard %d with %d samples; it has computed %v, and %d pieces of its last push are missing", m.Worker, m.Part, m.Owner, m.Iter, m.Shard, m.Samples, made, f.missing)
+		c.fail("exactly once: worker %d pushes part %d of worker %d's iteration %d to shard %d with %d samples; it has "+
+			"computed %v, and %d pieces of its last push are missing", m.Worker, m.Part, m.Owner, m.Iter, m.Shard, m.Samples, made, f.missing)
 	}
 	*f = flight{m, c.shards[m.Shard].pieces}
 }
@@ -298,7 +300,8 @@ func (c *checker) partLanded(shard, w int32) {
 func (c *checker) merged(e *core.Effect) {
 	p := &c.tasks.shards[e.Shard]
 	if p.merged++; p.merged != p.merges {
-		c.fail("exactly once: shard %d merges a part of worker %d, iteration %d, but %d were merged and %d had to be", e.Shard, e.To, e.Iter, p.merged, p.merges)
+		c.fail("exactly once: shard %d merges a part of worker %d, iteration %d, but %d were merged and %d had to be",
+			e.Shard, e.To, e.Iter, p.merged, p.merges)
 	}
 }
 
@@ -325,7 +328,8 @@ func (c *checker) partsFolded(e *core.Effect) {
 		end = max(end, r.to)
 	}
 	if !ok || a.samples != e.Msg.Samples {
-		c.fail("exactly once: shard %d folds iteration %d of worker %d with %d samples; its parts %v have %d, in %v", e.Shard, e.Msg.Iter, e.Msg.Worker, e.Msg.Samples, a.have, a.samples, a.ranges)
+		c.fail("exactly once: shard %d folds iteration %d of worker %d with %d samples; its parts %v have %d, in %v",
+			e.Shard, e.Msg.Iter, e.Msg.Worker, e.Msg.Samples, a.have, a.samples, a.ranges)
 	}
 	c.codeFolded(e)
 	if e.Shard == 0 {

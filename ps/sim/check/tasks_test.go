@@ -87,29 +87,38 @@ func TestCheckersDetectBrokenLawsOfTasks(t *testing.T) {
 		spoil     func(s *sim.Simulation, c *checker)
 		lie       func(l *liar)
 	}{
-		{what: "a thread from nowhere", law: "the workers of host 0 have 9 threads, and began with 8", set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}", "simulate.ranks_per_host=3"}, work: threaded(5)},
-		{what: "a thread of another host", law: "the workers of host 1 have 5 threads, and began with 4", set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}"}, work: threaded(5)},
-		{what: "too many threads", law: "worker 0 has 7 threads, at most 6 are allowed", set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}", "simulate.ranks_per_host=3"}, work: threaded(7)},
-		{what: "no threads", law: "threads: worker 0 computes", set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}"}, work: threaded(0)},
+		{what: "a thread from nowhere", law: "the workers of host 0 have 9 threads, and began with 8",
+			set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}", "simulate.ranks_per_host=3"}, work: threaded(5)},
+		{what: "a thread of another host", law: "the workers of host 1 have 5 threads, and began with 4",
+			set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}"}, work: threaded(5)},
+		{what: "too many threads", law: "worker 0 has 7 threads, at most 6 are allowed",
+			set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}", "simulate.ranks_per_host=3"}, work: threaded(7)},
+		{what: "no threads", law: "threads: worker 0 computes",
+			set: []string{"device={kind: cpu, threads: 4}", "work={policy: epsp, threads_max: 6}"}, work: threaded(0)},
 		{what: "threads that may not move", law: "threads: worker 0 computes", work: threaded(4)},
 		{what: "samples twice", law: "exactly once: shard 0 folds iteration 0 of worker 0 with 11 samples", work: policies(give(4), taken(1))},
 		{what: "a part that nobody computes", law: "liveness", work: policies(give(5), idle)},
 		{what: "a part twice", law: "exactly once: worker 1 is assigned", work: policies(give(5), taken(2))},
 		{what: "messages for ever", law: "they answer each other for ever", latency: "0s", work: policies(answers(1), answers(0))},
-		{what: "a part is merged twice", law: "merged", work: policies(give(5), taken(1)), spoil: func(_ *sim.Simulation, c *checker) { c.tasks.shards[0].merged-- }},
-		{what: "a part is not merged", law: "merged", work: policies(give(5), taken(1)), spoil: func(_ *sim.Simulation, c *checker) { c.tasks.shards[0].merges++ }},
-		{what: "a part is dropped", law: "pushes landed", work: policies(give(5), taken(1)), spoil: func(_ *sim.Simulation, c *checker) { c.tasks.shards[0].dropped++ }},
+		{what: "a part is merged twice", law: "merged", work: policies(give(5), taken(1)),
+			spoil: func(_ *sim.Simulation, c *checker) { c.tasks.shards[0].merged-- }},
+		{what: "a part is not merged", law: "merged", work: policies(give(5), taken(1)),
+			spoil: func(_ *sim.Simulation, c *checker) { c.tasks.shards[0].merges++ }},
+		{what: "a part is dropped", law: "pushes landed", work: policies(give(5), taken(1)),
+			spoil: func(_ *sim.Simulation, c *checker) { c.tasks.shards[0].dropped++ }},
 		{what: "samples are left out", law: "samples of", work: policies(give(5), taken(1)), lie: func(l *liar) { l.computed = -2 }},
 		{what: "samples too many", law: "begins samples", work: policies(give(5), taken(1)), lie: func(l *liar) { l.begun = 8 }},
-		{what: "a push that was not computed", law: "exactly once: worker 0 pushes part 0", work: policies(give(5), taken(1)), spoil: func(s *sim.Simulation, c *checker) {
-			for len(c.tasks.made) == 0 {
-				s.Next()
-			}
-			clear(c.tasks.made)
-		}},
+		{what: "a push that was not computed", law: "exactly once: worker 0 pushes part 0",
+			work: policies(give(5), taken(1)), spoil: func(s *sim.Simulation, c *checker) {
+				for len(c.tasks.made) == 0 {
+					s.Next()
+				}
+				clear(c.tasks.made)
+			}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			o := simtest.Setting{Workers: 2, Servers: 1, Scheme: "bsp", Iterations: 30, Set: append(c.set, "train.batch_per_worker=10", "simulate.network={bandwidth: 1MB, latency: "+cmp.Or(c.latency, "1ms")+"}")}.Options(t)
+			o := simtest.Setting{Workers: 2, Servers: 1, Scheme: "bsp", Iterations: 30,
+				Set: append(c.set, "train.batch_per_worker=10", "simulate.network={bandwidth: 1MB, latency: "+cmp.Or(c.latency, "1ms")+"}")}.Options(t)
 			o.Axes = build.Axes{Work: c.work, Parts: 2}
 			s, of := checked(t, o)
 			if c.lie != nil {

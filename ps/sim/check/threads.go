@@ -27,7 +27,8 @@ func (c *taskCheck) usesThreads(me int32, during core.WorkEventKind, t *core.Tas
 	most, base := int32(c.s.Config().Work.ThreadsMax), int32(c.s.Config().Device.Threads)
 	switch isOwn := during == core.Starting && t.Owner == me; {
 	case (t.Threads > 0) != (isOwn && most > 0):
-		c.fail("threads: worker %d computes %+v with %d threads; they are given when its own iteration starts, if work.threads_max (%d) is set", me, t, t.Threads, most)
+		c.fail("threads: worker %d computes %+v with %d threads; they are given when its own iteration starts, if "+
+			"work.threads_max (%d) is set", me, t, t.Threads, most)
 		return
 	case t.Threads == 0:
 		return

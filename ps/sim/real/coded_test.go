@@ -26,9 +26,11 @@ func codedOptions(t *testing.T, workers, stragglers, slow int, more string) trai
 	if slow > 0 {
 		faults = "[" + faults[2:] + "]"
 	}
-	set := []string{fmt.Sprintf("simulate={workers: %d, compute: {per_sample: 1ms}, network: {bandwidth: 0B, latency: 0s}, server: {fold: 0B, commit: 0B}}", workers), "faults=" + faults}
+	set := []string{fmt.Sprintf("simulate={workers: %d, compute: {per_sample: 1ms}, network: {bandwidth: 0B, latency: "+
+		"0s}, server: {fold: 0B, commit: 0B}}", workers), "faults=" + faults}
 	if stragglers >= 0 {
-		set = append(set, fmt.Sprintf("work={policy: coded, micro: 1, code: {stragglers: %d%s}}", stragglers, more), `sync=[{match: "*", scheme: coded}]`)
+		set = append(set, fmt.Sprintf("work={policy: coded, micro: 1, code: {stragglers: %d%s}}", stragglers, more),
+			`sync=[{match: "*", scheme: coded}]`)
 	}
 	return realOptions(t, set...)
 }
@@ -42,7 +44,8 @@ func ranCoded(t *testing.T, o training) *sim.Result {
 	return r
 }
 
-// With s workers slowed ten times a coded run takes hardly longer than without, s + 1 times as long as bsp without them, and learns what bsp learns.
+// With s workers slowed ten times a coded run takes hardly longer than without, s + 1 times as long as bsp without
+// them, and learns what bsp learns.
 func TestCodedHidesStragglers(t *testing.T) {
 	for _, c := range []struct {
 		workers, s int
@@ -53,23 +56,30 @@ func TestCodedHidesStragglers(t *testing.T) {
 		clean := ranCoded(t, codedOptions(t, c.workers, c.s, 0, more))
 		slow := ranCoded(t, codedOptions(t, c.workers, c.s, c.s, more))
 		bsp, bspSlow := ranCoded(t, codedOptions(t, c.workers, -1, 0, "")), ranCoded(t, codedOptions(t, c.workers, -1, c.s, ""))
-		t.Logf("%d workers, %s, s = %d: %v without stragglers, %v with them; bsp %v and %v", c.workers, c.kind, c.s, clean.Duration, slow.Duration, bsp.Duration, bspSlow.Duration)
-		if slow.Duration > clean.Duration*115/100 || clean.Duration < bsp.Duration*time.Duration(c.s+1)*99/100 || bspSlow.Duration < slow.Duration*10/time.Duration(c.s+1)*8/10 {
-			t.Errorf("%d workers, %s, s = %d: %v without stragglers, %v with them; bsp %v and %v", c.workers, c.kind, c.s, clean.Duration, slow.Duration, bsp.Duration, bspSlow.Duration)
+		t.Logf("%d workers, %s, s = %d: %v without stragglers, %v with them; bsp %v and %v", c.workers, c.kind, c.s,
+			clean.Duration, slow.Duration, bsp.Duration, bspSlow.Duration)
+		if slow.Duration > clean.Duration*115/100 || clean.Duration < bsp.Duration*time.Duration(c.s+1)*99/100 ||
+			bspSlow.Duration < slow.Duration*10/time.Duration(c.s+1)*8/10 {
+			t.Errorf("%d workers, %s, s = %d: %v without stragglers, %v with them; bsp %v and %v", c.workers, c.kind, c.s,
+				clean.Duration, slow.Duration, bsp.Duration, bspSlow.Duration)
 		}
 		if n := slow.Summary.PerShard[0].Approximate; n > 0 {
 			t.Errorf("%d workers, %s, s = %d: %d versions decoded approximately", c.workers, c.kind, c.s, n)
 		}
-		if got, want := float64(*slow.Summary.TestLoss), float64(*bsp.Summary.TestLoss); math.Abs(got-want) > c.error*want || slow.Summary.Samples != bsp.Summary.Samples {
-			t.Errorf("%d workers, %s, s = %d: a test loss of %v after %d samples, bsp has %v after %d", c.workers, c.kind, c.s, got, slow.Summary.Samples, want, bsp.Summary.Samples)
+		if got, want := float64(*slow.Summary.TestLoss),
+			float64(*bsp.Summary.TestLoss); math.Abs(got-want) > c.error*want || slow.Summary.Samples != bsp.Summary.Samples {
+			t.Errorf("%d workers, %s, s = %d: a test loss of %v after %d samples, bsp has %v after %d", c.workers, c.kind, c.s,
+				got, slow.Summary.Samples, want, bsp.Summary.Samples)
 		}
 	}
 }
 
-// If more workers are lost than a code allows, the others go on with what they can decode. With a deadline nobody waits for slow ones either.
+// If more workers are lost than a code allows, the others go on with what they can decode. With a deadline nobody
+// waits for slow ones either.
 func TestCodedGoesOnWithTooFew(t *testing.T) {
 	o := codedOptions(t, 5, 1, 0, "")
-	o.Losses = []sim.Loss{{Worker: 1, At: 50 * time.Millisecond}, {Worker: 2, At: 70 * time.Millisecond}, {Worker: 4, At: 90 * time.Millisecond}}
+	o.Losses = []sim.Loss{{Worker: 1, At: 50 * time.Millisecond}, {Worker: 2, At: 70 * time.Millisecond},
+		{Worker: 4, At: 90 * time.Millisecond}}
 	r := ranCoded(t, o)
 	if r.Lost != 3 || r.Summary.Updates != 30 {
 		t.Errorf("%d workers lost, %d versions; want 3 and 30", r.Lost, r.Summary.Updates)
@@ -85,10 +95,12 @@ func TestCodedGoesOnWithTooFew(t *testing.T) {
 	if want := fmt.Sprintf("Over all shards: %d versions decoded approximately", n); n == 0 || !strings.Contains(text.String(), want) {
 		t.Errorf("the summary does not say %q:\n%s", want, text.String())
 	}
-	waits, closes := ranCoded(t, codedOptions(t, 6, 1, 3, ", kind: cyclic")), ranCoded(t, codedOptions(t, 6, 1, 3, ", kind: cyclic, deadline: 8ms"))
+	waits, closes := ranCoded(t, codedOptions(t, 6, 1, 3, ", kind: cyclic")),
+		ranCoded(t, codedOptions(t, 6, 1, 3, ", kind: cyclic, deadline: 8ms"))
 	t.Logf("three of six are slow, s = 1: %v, with a deadline %v", waits.Duration, closes.Duration)
 	if closes.Duration > waits.Duration/3 || *closes.Summary.TestAccuracy < *waits.Summary.TestAccuracy-0.1 {
-		t.Errorf("three of six are slow, s = 1: %v and accuracy %v, with a deadline %v and %v", waits.Duration, *waits.Summary.TestAccuracy, closes.Duration, *closes.Summary.TestAccuracy)
+		t.Errorf("three of six are slow, s = 1: %v and accuracy %v, with a deadline %v and %v", waits.Duration,
+			*waits.Summary.TestAccuracy, closes.Duration, *closes.Summary.TestAccuracy)
 	}
 }
 
@@ -98,7 +110,8 @@ type partialStragglers struct {
 	alpha float64
 }
 
-// takes is how long an iteration takes, in those of a worker with a batch, and the run. Computing ends between two steps of micro samples, 0: the default.
+// takes is how long an iteration takes, in those of a worker with a batch, and the run. Computing ends between two
+// steps of micro samples, 0: the default.
 func (p partialStragglers) takes(t *testing.T, work string, micro int, slow float64) (float64, *sim.Result) {
 	t.Helper()
 	const workers, batch, iterations = 12, 60, 20
@@ -106,8 +119,10 @@ func (p partialStragglers) takes(t *testing.T, work string, micro int, slow floa
 	for w := range p.s {
 		faults = append(faults, fmt.Sprintf("{worker: %d, slow: {factor: %g}}", 4*w+1, slow))
 	}
-	set := []string{fmt.Sprintf("simulate={workers: %d, compute: {per_sample: 1ms}, network: {bandwidth: 0B, latency: 0s}, server: {fold: 0B, commit: 0B}}", workers),
-		"faults=[" + strings.Join(faults, ", ") + "]", fmt.Sprintf("train.batch_per_worker=%d", batch), fmt.Sprintf("train.stop={updates: %d}", iterations)}
+	set := []string{fmt.Sprintf("simulate={workers: %d, compute: {per_sample: 1ms}, network: {bandwidth: 0B, latency: "+
+		"0s}, server: {fold: 0B, commit: 0B}}", workers),
+		"faults=[" + strings.Join(faults, ", ") + "]", fmt.Sprintf("train.batch_per_worker=%d", batch),
+		fmt.Sprintf("train.stop={updates: %d}", iterations)}
 	if work != "" {
 		set = append(set, fmt.Sprintf("work={policy: coded, micro: %d, code: {%s}}", micro, work), `sync=[{match: "*", scheme: coded}]`)
 	}
@@ -137,19 +152,22 @@ func (p partialStragglers) row(t *testing.T) string {
 		}
 	}
 	for _, r := range []*sim.Result{all, ours} {
-		if got, want := float64(*r.Summary.TestLoss), float64(*bsp.Summary.TestLoss); math.Abs(got-want) > 1e-5*want || r.Summary.Samples != bsp.Summary.Samples {
+		if got, want := float64(*r.Summary.TestLoss), float64(*bsp.Summary.TestLoss); math.Abs(got-want) > 1e-5*want ||
+			r.Summary.Samples != bsp.Summary.Samples {
 			t.Errorf("%+v: a test loss of %v after %d samples, bsp has %v after %d", p, got, r.Summary.Samples, want, bsp.Summary.Samples)
 		}
 	}
 	best := min(naive, whole)
-	return fmt.Sprintf("| %d | %g | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", p.s, p.alpha, naive, whole, two, theory, best/two, min(p.alpha, load)/theory, late,
+	return fmt.Sprintf("| %d | %g | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", p.s,
+		p.alpha, naive, whole, two, theory, best/two, min(p.alpha, load)/theory, late,
 		wholeSteps, twoSteps, min(naive, wholeSteps)/twoSteps)
 }
 
-// The table of the page is what is simulated: with private parts an iteration takes (s+1) alpha / (s + alpha) times as long as a worker takes for its batch, which is less
-// than under bsp, alpha, and with whole batches coded, s + 1.
+// The table of the page is what is simulated: with private parts an iteration takes (s+1) alpha / (s + alpha) times
+// as long as a worker takes for its batch, which is less than under bsp, alpha, and with whole batches coded, s + 1.
 func TestPrivatePartsUseSlowWorkers(t *testing.T) {
-	made := "| s | alpha | bsp | all coded | private parts | theory | gain over the better of both | gain in theory | private parts, if slow workers take 2 alpha " +
+	made := "| s | alpha | bsp | all coded | private parts | theory | gain over the better of both | gain in theory | " +
+		"private parts, if slow workers take 2 alpha " +
 		"| all coded, default `micro` | private parts, default `micro` | gain, default `micro` |\n" + strings.Repeat("|---", 12) + "|\n"
 	for _, p := range []partialStragglers{{1, 1.5}, {1, 2}, {1, 3}, {1, 8}, {2, 2}, {2, 3}, {3, 2}, {3, 4}} {
 		made += p.row(t)

@@ -51,7 +51,8 @@ func TestDealtSameBitsAsARun(t *testing.T) {
 			}
 			got, want := runReal(t, o).Summary, measured(t, o)
 			if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples || name != "shares" && changes < 2 {
-				t.Errorf("simulated %.12s after %d samples and %d unequal plans, the run %.12s after %d", got.ParametersSHA256, got.Samples, changes, want.ParametersSHA256, want.Samples)
+				t.Errorf("simulated %.12s after %d samples and %d unequal plans, the run %.12s after %d", got.ParametersSHA256,
+					got.Samples, changes, want.ParametersSHA256, want.Samples)
 			}
 		})
 	}

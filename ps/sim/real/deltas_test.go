@@ -9,7 +9,8 @@ import (
 // differ, and with lr/N ssp ends where consgd ends with lr, within float tolerance. With weight 1/N both would be one scheme.
 func TestDeltasOfSSPAreAddedWhole(t *testing.T) {
 	end := func(rule, lr string) []float32 {
-		o := realOptions(t, "simulate.workers=4", "train.optimizer={name: sgd, lr: "+lr+"}", "sync=[{match: '*', "+rule+"}]", "train.stop={samples: 3200}")
+		o := realOptions(t, "simulate.workers=4", "train.optimizer={name: sgd, lr: "+lr+"}", "sync=[{match: '*', "+rule+
+			"}]", "train.stop={samples: 3200}")
 		return runReal(t, o).Parameters
 	}
 	apart := func(a, b []float32) float64 {

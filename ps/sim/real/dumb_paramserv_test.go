@@ -7,7 +7,8 @@ import (
 )
 
 // paramserv is a second implementation of the parameter server of SystemDS and of its workers, a loop over pushes. It is written from
-// the description of theirs alone [C]. With the simulator it shares the kernels of the model, the rows of a batch and the time that a batch takes.
+// the description of theirs alone [C]. With the simulator it shares the kernels of the model, the rows of a batch and
+// the time that a batch takes.
 //
 //	push(n, g)   BSP  acc += g; when all have pushed: model = agg(model, acc), and all get it
 //	             ASP  model = agg(model, g), and n gets it
@@ -21,13 +22,14 @@ type paramserv struct {
 	utype, freq       string
 	modelAvg          bool
 	nbatches, backups int
-	lr, momentum      float64                                        // of agg
-	epochs            int                                            // of each worker; 0: no limit
-	updates           int                                            // the run ends with so many updates of the model; 0: when no worker computes any more
-	batches           []int                                          // by worker: batches of an epoch
-	rows              func(worker, batch int) []int32                // of a worker's batch, counted from the start of the run
-	upd               func(w []float64, worker, batch int) []float64 // the mean gradient of these rows
-	takes             func(worker, batch int) time.Duration
+	lr, momentum      float64 // of agg
+	epochs            int     // of each worker; 0: no limit
+	// the run ends with so many updates of the model; 0: when no worker computes any more
+	updates int
+	batches []int                                          // by worker: batches of an epoch
+	rows    func(worker, batch int) []int32                // of a worker's batch, counted from the start of the run
+	upd     func(w []float64, worker, batch int) []float64 // the mean gradient of these rows
+	takes   func(worker, batch int) time.Duration
 
 	model      psModel
 	acc        psModel
@@ -58,7 +60,8 @@ func newParamserv(p paramserv, initial []float32) *paramserv {
 		p.model.w[i] = float64(x)
 	}
 	p.acc = p.zero()
-	p.finished, p.straggling, p.workers, p.used, p.discarded = make([]bool, n), make([]int, n), make([]psWorker, n), make([]int, n), make([]int, n)
+	p.finished, p.straggling, p.workers, p.used, p.discarded = make([]bool, n), make([]int, n), make([]psWorker, n),
+		make([]int, n), make([]int, n)
 	return &p
 }
 
@@ -125,7 +128,8 @@ func (p *paramserv) send(n int, now time.Duration) {
 		return
 	}
 	left := p.batches[n] - w.done%p.batches[n] // in this epoch
-	w.pulled, w.group, w.at, w.computing = p.model.clone(), map[string]int{"BATCH": 1, "EPOCH": left, "NBATCHES": min(p.nbatches, left)}[p.freq], now, true
+	w.pulled, w.group, w.at, w.computing = p.model.clone(),
+		map[string]int{"BATCH": 1, "EPOCH": left, "NBATCHES": min(p.nbatches, left)}[p.freq], now, true
 	for j := range w.group {
 		w.at += p.takes(n, w.done+j)
 	}

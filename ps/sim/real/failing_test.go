@@ -25,8 +25,9 @@ func (d *gone) Launch(k *kernels.Kernel, a kernels.Args) error {
 // A model that fails ends a run with real gradients, wherever it computes, with the worker, the step and the cause.
 func TestAModelThatFailsEndsASimulation(t *testing.T) {
 	for want, set := range map[string][]string{
-		"worker 0: iteration 0: forward: model softmax: kernel":   nil,
-		"worker 0: iteration 1: backward: model softmax: kernel":  {"local={policy: averaging, steps: 3}", "train.optimizer={name: sgd, lr: 0.1}"},
+		"worker 0: iteration 0: forward: model softmax: kernel": nil,
+		"worker 0: iteration 1: backward: model softmax: kernel": {"local={policy: averaging, steps: 3}",
+			"train.optimizer={name: sgd, lr: 0.1}"},
 		"evaluation at 48 samples: model softmax: kernel gemm_nt": {"train.stop={samples: 48}", "evaluate={every_epochs: 0}"},
 	} {
 		o := realOptions(t, append([]string{"simulate.workers=2", "faults=[]"}, set...)...)

@@ -158,7 +158,8 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 		each += 2 + int64(tasks.Kept(f.s.Config().Work)) // the parameters of the iteration, and pieces of a push that have left and not landed
 		f.grain = make([]float32, p.Arena)
 	}
-	f.most = int64(len(f.coded.wire)) + int64(len(f.grain))*shard.ElemBytes + arena + n*(each*arena+f.copyBytes()) // one arena is that of the snapshot under evaluation
+	// one arena is that of the snapshot under evaluation
+	f.most = int64(len(f.coded.wire)) + int64(len(f.grain))*shard.ElemBytes + arena + n*(each*arena+f.copyBytes())
 	for i := range p.Shards {
 		rule := &c.Sync[p.Shards[i].Rule]
 		slots, means, err := core.Most(rule.InTurn(), int(n))
@@ -180,7 +181,9 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 		f.most += vectors * p.Shards[i].Bytes()
 	}
 	if f.most > c.Cluster.MemoryMax || f.most < 0 {
-		return 0, fmt.Errorf("real gradients of %d workers may need %s in this process, but cluster.memory_max is %s: the model has %s, a worker keeps %d arenas of that size and the servers up to %s in versions and staged pushes; simulate fewer workers, raise cluster.memory_max, or leave out simulate.gradients",
+		return 0, fmt.Errorf("real gradients of %d workers may need %s in this process, but cluster.memory_max is %s: "+
+			"the model has %s, a worker keeps %d arenas of that size and the servers up to %s in versions and staged "+
+			"pushes; simulate fewer workers, raise cluster.memory_max, or leave out simulate.gradients",
 			n, metrics.Size(f.most), metrics.Size(c.Cluster.MemoryMax), metrics.Size(arena), each, metrics.Size(f.most-arena-n*each*arena))
 	}
 	return min(snapshotsMax, 1+(c.Cluster.MemoryMax-f.most)/arena), nil
@@ -341,7 +344,8 @@ func (st *store) vector(list [][]float32, i int32) []float32 {
 
 // Text describes the values.
 func (f *floats) Text() string {
-	return fmt.Sprintf("real     gradients, of the parameters at the start of each iteration; evaluation takes no time; memory at most %s and %d snapshots of %s",
+	return fmt.Sprintf("real     gradients, of the parameters at the start of each iteration; evaluation takes no "+
+		"time; memory at most %s and %d snapshots of %s",
 		metrics.Size(f.most), f.view.room, metrics.Size(int64(f.s.Plan().Arena)*shard.ElemBytes))
 }
 

@@ -142,72 +142,103 @@ func measuredIn(t *testing.T, o training, dir string) *metrics.Summary {
 // and the same accuracy in every evaluation. That is so if the pushes of an iteration are folded in rank order and no worker may
 // lead, and if there is one worker.
 func TestSameBitsAsARun(t *testing.T) {
-	images, residual, few := "data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}", "train.stop={updates: 6}"
+	images, residual, few := "data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}",
+		"model={name: resnet20}", "train.stop={updates: 6}"
 	mixed := `sync=[{match: "*.bias", scheme: ssp, staleness: 2}, {match: "fc1.*", scheme: asp}, {match: "*", scheme: dssp}]`
 	for name, set := range map[string][]string{
-		"bsp":                      nil,
-		"bsp, 2 servers":           {"cluster.servers=2"},
-		"bsp, 3 servers":           {"cluster.servers=3"},
-		"bsp, 3 servers, mlp":      {"cluster.servers=3", "model={name: mlp, layers: [16, 8]}", "shards.max_bytes=256B"},
-		"bsp, by layer":            {"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards.slice=layer"},
-		"bsp, priority":            {"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"},
-		"essp(0), credit":          {`sync=[{match: "*", scheme: essp, staleness: 0}]`, "simulate.workers=1", "shards.max_bytes=256B", "send={order: credit, credit: 300B}"},
-		"bsp, no overlap":          {"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: slices, max_bytes: 256B}", "send={order: priority, overlap: false}"},
-		"cache, by layer, early":   {`sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`, "simulate.workers=1", "model={name: mlp, layers: [16]}", "shards.max_bytes=256B", "simulate.network={bandwidth: 1MB, latency: 20us}"},
-		"bsp, colocate":            {"cluster.servers=2", "cluster.placement=colocate"},
-		"bsp, shared batch":        {"train.batch_per_worker=null", "train.batch_global=33", "data.partition=overlap_reshuffle"},
-		"bsp, decay and schedule":  {"train.optimizer={name: nesterov, lr: 0.1, weight_decay: 0.01}", "train.schedule={name: step, every: 10, factor: 0.5, warm_up: 3}"},
-		"bsp, adam and cosine":     {"train.optimizer={name: adam, lr: 0.01, weight_decay: 0.01}", "train.schedule={name: cosine, over: 20, floor: 0.1, warm_up: 5}", "cluster.servers=2"},
-		"bsp, lars and poly":       {"train.optimizer={name: lars, lr: 2, trust: 0.02, weight_decay: 0.01}", "train.schedule={name: poly, over: 20}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}"},
-		"adam deltas, one worker":  {"train.optimizer={name: adam, lr: 0.01}", `sync=[{match: "*", scheme: asp, push: delta}]`, "simulate.workers=1", "cluster.servers=2"},
-		"bsp, deltas":              {`sync=[{match: "*", scheme: bsp, push: delta}]`, "cluster.servers=2"},
-		"bsp, deltas and not":      {`sync=[{match: "*.bias", scheme: bsp, push: delta}, {match: "*", scheme: bsp}]`, "model={name: mlp, layers: [16]}"},
-		"bsp, to a target":         {"train.stop={target: 0.8, epochs: 100}"},
-		"ssp(0), rank order":       {`sync=[{match: "*", scheme: ssp, staleness: 0, fold: rank}]`},
-		"dssp(0, 0), rank order":   {`sync=[{match: "*", scheme: dssp, s_l: 0, s_u: 0, fold: rank}]`},
-		"drop of none":             {`sync=[{match: "*", scheme: drop}]`},
-		"asp, one worker":          {`sync=[{match: "*", scheme: asp}]`, "simulate.workers=1", "cluster.servers=2"},
-		"ssp, one worker":          {`sync=[{match: "*", scheme: ssp}]`, "simulate.workers=1"},
-		"pssp, one worker":         {`sync=[{match: "*", scheme: pssp}]`, "simulate.workers=1"},
-		"softsync, one worker":     {`sync=[{match: "*", scheme: softsync}]`, "simulate.workers=1"},
-		"asp, deltas, one worker":  {`sync=[{match: "*", scheme: asp, push: delta}]`, "simulate.workers=1", "cluster.servers=2"},
-		"consgd, one worker":       {`sync=[{match: "*", scheme: consgd}]`, "simulate.workers=1"},
-		"dynsgd, one worker":       {`sync=[{match: "*", scheme: dynsgd, versions: multi}]`, "simulate.workers=1", "cluster.servers=2"},
-		"mixed, one worker":        {mixed, "simulate.workers=1", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
-		"cache, one worker":        {`sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`, "simulate.workers=1", "cluster.servers=2"},
-		"essp(0), one worker":      {`sync=[{match: "*", scheme: essp, staleness: 0}]`, "simulate.workers=1", "cluster.servers=2", "model={name: mlp, layers: [16]}"},
-		"bsp, bfloat16":            {"payload={push: bfloat16, pull: bfloat16}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards.max_bytes=256B"},
-		"bsp, float16 replies":     {"payload={pull: float16}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"},
-		"bsp, topk":                {"payload={push: topk, ratio: 0.1}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
-		"bsp deltas, threshold":    {"payload={push: threshold, ratio: 0.2, threshold: 0.001}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
-		"asp, topk, one worker":    {"payload={push: topk, ratio: 0.2, pull: bfloat16}", `sync=[{match: "*", scheme: asp}]`, "simulate.workers=1"},
-		"bsp, sparse rows and l1":  {"data.classes=2", "model={name: sparse_logistic}", "train.optimizer={name: sgd, lr: 0.1, l1: 0.02}", "cluster.servers=2"},
-		"bsp, ratings":             {ratings, "model={name: matrix_factorization, rank: 3}", "train.optimizer={name: sgd, lr: 2}", "cluster.servers=2", "shards.max_bytes=256B"},
-		"ssp, ratings, one worker": {ratings, "model={name: matrix_factorization, rank: 3}", `sync=[{match: "*", scheme: ssp}]`, "simulate.workers=1"},
-		"averaging":                {"local={policy: averaging, steps: 3}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
-		"averaging, adam, topk":    {"local={policy: averaging, steps: 4}", "train.optimizer={name: adam, lr: 0.01}", "payload={push: topk, ratio: 0.2}", "cluster.servers=2"},
-		"post_local, nesterov":     {"local={policy: post_local, steps: 3, switch: 7}", "train.optimizer={name: nesterov, lr: 0.05}"},
-		"diloco, by layer":         {"local={policy: diloco, steps: 5}", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"},
-		"slowmo, cosine":           {"local={policy: slowmo, steps: 4}", "train.schedule={name: cosine, over: 40, floor: 0.1, warm_up: 5}", "cluster.servers=2"},
-		"qsr, cosine":              {"local={policy: averaging, steps: 2, period: {name: qsr, alpha: 0.1}}", "train.schedule={name: cosine, over: 40, floor: 0.1, warm_up: 5}", "train.stop={samples: 1600}"},
-		"averaging of states":      {"local={policy: averaging, steps: 3, state: average}", "train.optimizer={name: adam, lr: 0.01}", "cluster.servers=2", "model={name: mlp, layers: [16]}"},
-		"selsync":                  {"local={policy: averaging, steps: 6, period: {name: selsync, warm: 2, threshold: 0.1, smoothing: 1}}", "cluster.servers=2"},
-		"adacomm":                  {"local={policy: diloco, steps: 6, period: {name: adacomm, interval: 2}}"},
-		"streaming":                {"local={policy: streaming_diloco, steps: 8, fragments: 4, delay: 1, keep: 0.25}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "evaluate={every_samples: 1200}"},
-		"hpsgd of 3 steps":         {"local={policy: hpsgd, steps: 3, compensate: 0.04}", "train.optimizer={name: sgd, lr: 0.1}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
-		"easgd":                    {"local={policy: easgd, steps: 4, pull: 0.2}", "cluster.servers=2"},
-		"async_local, one worker":  {"local={policy: async_local, steps: 4}", `sync=[{match: "*", scheme: asp}]`, "simulate.workers=1"},
-		"averaging, statistics":    {"local={policy: averaging, steps: 2}", images, residual, few, "cluster.servers=2", "shards.max_bytes=4KiB"},
-		"hpsgd, statistics":        {"local={policy: hpsgd, steps: 2}", images, residual, few, "cluster.servers=2", "shards.max_bytes=4KiB"},
-		"bsp, statistics":          {images, residual, few, "cluster.servers=2", "shards.max_bytes=4KiB"},
-		"topk, statistics":         {images, residual, few, "cluster.servers=2", "payload={push: topk, ratio: 0.1, pull: bfloat16}"},
-		"cache, statistics":        {images, residual, few, "simulate.workers=1", "train.stop.updates=24", `sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`},
-		"vap, statistics":          {images, residual, few, "simulate.workers=1", "train.stop.updates=24", "train.optimizer={name: sgd, lr: 0.1}", `sync=[{match: "*", scheme: vap}]`},
-		"pslite, tensors":          {"baseline=pslite", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
-		"pslite, lists":            {"baseline={name: pslite, keys: list}", "shards.slice=even", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
-		"pslite, scalars":          {"baseline={name: pslite, keys: scalar}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
-		"dropcompute, all steps":   {"work={policy: dropcompute, time: 1h, micro: 3}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
-		"anytime, one step":        {"work={policy: anytime, time: 1ns, micro: 3}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "train.optimizer={name: adam, lr: 0.01}"},
+		"bsp":                 nil,
+		"bsp, 2 servers":      {"cluster.servers=2"},
+		"bsp, 3 servers":      {"cluster.servers=3"},
+		"bsp, 3 servers, mlp": {"cluster.servers=3", "model={name: mlp, layers: [16, 8]}", "shards.max_bytes=256B"},
+		"bsp, by layer":       {"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards.slice=layer"},
+		"bsp, priority": {"cluster.servers=2", "model={name: mlp, layers: [16, 8]}",
+			"shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"},
+		"essp(0), credit": {`sync=[{match: "*", scheme: essp, staleness: 0}]`, "simulate.workers=1",
+			"shards.max_bytes=256B", "send={order: credit, credit: 300B}"},
+		"bsp, no overlap": {"cluster.servers=2", "model={name: mlp, layers: [16, 8]}",
+			"shards={slice: slices, max_bytes: 256B}", "send={order: priority, overlap: false}"},
+		"cache, by layer, early": {`sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`,
+			"simulate.workers=1", "model={name: mlp, layers: [16]}", "shards.max_bytes=256B", "simulate.network={bandwidth: 1MB, latency: 20us}"},
+		"bsp, colocate":     {"cluster.servers=2", "cluster.placement=colocate"},
+		"bsp, shared batch": {"train.batch_per_worker=null", "train.batch_global=33", "data.partition=overlap_reshuffle"},
+		"bsp, decay and schedule": {"train.optimizer={name: nesterov, lr: 0.1, weight_decay: 0.01}",
+			"train.schedule={name: step, every: 10, factor: 0.5, warm_up: 3}"},
+		"bsp, adam and cosine": {"train.optimizer={name: adam, lr: 0.01, weight_decay: 0.01}",
+			"train.schedule={name: cosine, over: 20, floor: 0.1, warm_up: 5}", "cluster.servers=2"},
+		"bsp, lars and poly": {"train.optimizer={name: lars, lr: 2, trust: 0.02, weight_decay: 0.01}",
+			"train.schedule={name: poly, over: 20}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}",
+			"shards={slice: layer, max_bytes: 256B}"},
+		"adam deltas, one worker": {"train.optimizer={name: adam, lr: 0.01}",
+			`sync=[{match: "*", scheme: asp, push: delta}]`, "simulate.workers=1", "cluster.servers=2"},
+		"bsp, deltas": {`sync=[{match: "*", scheme: bsp, push: delta}]`, "cluster.servers=2"},
+		"bsp, deltas and not": {`sync=[{match: "*.bias", scheme: bsp, push: delta}, {match: "*", scheme: bsp}]`,
+			"model={name: mlp, layers: [16]}"},
+		"bsp, to a target":        {"train.stop={target: 0.8, epochs: 100}"},
+		"ssp(0), rank order":      {`sync=[{match: "*", scheme: ssp, staleness: 0, fold: rank}]`},
+		"dssp(0, 0), rank order":  {`sync=[{match: "*", scheme: dssp, s_l: 0, s_u: 0, fold: rank}]`},
+		"drop of none":            {`sync=[{match: "*", scheme: drop}]`},
+		"asp, one worker":         {`sync=[{match: "*", scheme: asp}]`, "simulate.workers=1", "cluster.servers=2"},
+		"ssp, one worker":         {`sync=[{match: "*", scheme: ssp}]`, "simulate.workers=1"},
+		"pssp, one worker":        {`sync=[{match: "*", scheme: pssp}]`, "simulate.workers=1"},
+		"softsync, one worker":    {`sync=[{match: "*", scheme: softsync}]`, "simulate.workers=1"},
+		"asp, deltas, one worker": {`sync=[{match: "*", scheme: asp, push: delta}]`, "simulate.workers=1", "cluster.servers=2"},
+		"consgd, one worker":      {`sync=[{match: "*", scheme: consgd}]`, "simulate.workers=1"},
+		"dynsgd, one worker":      {`sync=[{match: "*", scheme: dynsgd, versions: multi}]`, "simulate.workers=1", "cluster.servers=2"},
+		"mixed, one worker":       {mixed, "simulate.workers=1", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"cache, one worker": {`sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`,
+			"simulate.workers=1", "cluster.servers=2"},
+		"essp(0), one worker": {`sync=[{match: "*", scheme: essp, staleness: 0}]`, "simulate.workers=1",
+			"cluster.servers=2", "model={name: mlp, layers: [16]}"},
+		"bsp, bfloat16": {"payload={push: bfloat16, pull: bfloat16}", "cluster.servers=2",
+			"model={name: mlp, layers: [16, 8]}", "shards.max_bytes=256B"},
+		"bsp, float16 replies": {"payload={pull: float16}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}",
+			"shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"},
+		"bsp, topk":             {"payload={push: topk, ratio: 0.1}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"bsp deltas, threshold": {"payload={push: threshold, ratio: 0.2, threshold: 0.001}", `sync=[{match: "*", scheme: bsp, push: delta}]`},
+		"asp, topk, one worker": {"payload={push: topk, ratio: 0.2, pull: bfloat16}", `sync=[{match: "*", scheme: asp}]`,
+			"simulate.workers=1"},
+		"bsp, sparse rows and l1": {"data.classes=2", "model={name: sparse_logistic}",
+			"train.optimizer={name: sgd, lr: 0.1, l1: 0.02}", "cluster.servers=2"},
+		"bsp, ratings": {ratings, "model={name: matrix_factorization, rank: 3}",
+			"train.optimizer={name: sgd, lr: 2}", "cluster.servers=2", "shards.max_bytes=256B"},
+		"ssp, ratings, one worker": {ratings, "model={name: matrix_factorization, rank: 3}",
+			`sync=[{match: "*", scheme: ssp}]`, "simulate.workers=1"},
+		"averaging": {"local={policy: averaging, steps: 3}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"averaging, adam, topk": {"local={policy: averaging, steps: 4}", "train.optimizer={name: adam, lr: 0.01}",
+			"payload={push: topk, ratio: 0.2}", "cluster.servers=2"},
+		"post_local, nesterov": {"local={policy: post_local, steps: 3, switch: 7}", "train.optimizer={name: nesterov, lr: 0.05}"},
+		"diloco, by layer": {"local={policy: diloco, steps: 5}", "model={name: mlp, layers: [16, 8]}",
+			"shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"},
+		"slowmo, cosine": {"local={policy: slowmo, steps: 4}",
+			"train.schedule={name: cosine, over: 40, floor: 0.1, warm_up: 5}", "cluster.servers=2"},
+		"qsr, cosine": {"local={policy: averaging, steps: 2, period: {name: qsr, alpha: 0.1}}",
+			"train.schedule={name: cosine, over: 40, floor: 0.1, warm_up: 5}", "train.stop={samples: 1600}"},
+		"averaging of states": {"local={policy: averaging, steps: 3, state: average}",
+			"train.optimizer={name: adam, lr: 0.01}", "cluster.servers=2", "model={name: mlp, layers: [16]}"},
+		"selsync": {"local={policy: averaging, steps: 6, period: {name: selsync, warm: 2, threshold: " +
+			"0.1, smoothing: 1}}", "cluster.servers=2"},
+		"adacomm": {"local={policy: diloco, steps: 6, period: {name: adacomm, interval: 2}}"},
+		"streaming": {"local={policy: streaming_diloco, steps: 8, fragments: 4, delay: 1, keep: 0.25}",
+			"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "evaluate={every_samples: 1200}"},
+		"hpsgd of 3 steps": {"local={policy: hpsgd, steps: 3, compensate: 0.04}",
+			"train.optimizer={name: sgd, lr: 0.1}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"easgd":                   {"local={policy: easgd, steps: 4, pull: 0.2}", "cluster.servers=2"},
+		"async_local, one worker": {"local={policy: async_local, steps: 4}", `sync=[{match: "*", scheme: asp}]`, "simulate.workers=1"},
+		"averaging, statistics":   {"local={policy: averaging, steps: 2}", images, residual, few, "cluster.servers=2", "shards.max_bytes=4KiB"},
+		"hpsgd, statistics":       {"local={policy: hpsgd, steps: 2}", images, residual, few, "cluster.servers=2", "shards.max_bytes=4KiB"},
+		"bsp, statistics":         {images, residual, few, "cluster.servers=2", "shards.max_bytes=4KiB"},
+		"topk, statistics":        {images, residual, few, "cluster.servers=2", "payload={push: topk, ratio: 0.1, pull: bfloat16}"},
+		"cache, statistics": {images, residual, few, "simulate.workers=1", "train.stop.updates=24",
+			`sync=[{match: "*", scheme: ssp, push: delta, cache: true, staleness: 3}]`},
+		"vap, statistics": {images, residual, few, "simulate.workers=1", "train.stop.updates=24",
+			"train.optimizer={name: sgd, lr: 0.1}", `sync=[{match: "*", scheme: vap}]`},
+		"pslite, tensors": {"baseline=pslite", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"pslite, lists": {"baseline={name: pslite, keys: list}", "shards.slice=even", "cluster.servers=2",
+			"model={name: mlp, layers: [16, 8]}"},
+		"pslite, scalars":        {"baseline={name: pslite, keys: scalar}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"dropcompute, all steps": {"work={policy: dropcompute, time: 1h, micro: 3}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"anytime, one step": {"work={policy: anytime, time: 1ns, micro: 3}", "cluster.servers=2",
+			"model={name: mlp, layers: [16, 8]}", "train.optimizer={name: adam, lr: 0.01}"},
 		"every 24 samples, online": {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
 	} {
 		if underRace && strings.HasSuffix(name, "statistics") {
@@ -269,10 +300,12 @@ func TestAugmentedSameBitsAsARun(t *testing.T) {
 
 // Values change no decision.
 func TestGradientsDoNotChangeTheTrace(t *testing.T) {
-	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, staleness: 1, fold: rank", "dssp, mode: literal", "pssp", "dsps", "drop, required: 3", "softsync, q: 3", "consgd", "dynsgd, versions: multi",
+	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, release: lazy", "ssp, staleness: 1, fold: rank",
+		"dssp, mode: literal", "pssp", "dsps", "drop, required: 3", "softsync, q: 3", "consgd", "dynsgd, versions: multi",
 		"ringmaster, delay_threshold: 2", "rennala, pushes: 5", "ringleader", "quorum",
 		"ssp, push: delta, cache: true", "essp"} {
-		o := realOptions(t, `sync=[{match: "*.bias", scheme: asp}, {match: "*", scheme: `+rule+`}]`, "cluster.servers=2", "model={name: mlp, layers: [8]}", "train.stop={samples: 2000}",
+		o := realOptions(t, `sync=[{match: "*.bias", scheme: asp}, {match: "*", scheme: `+rule+`}]`, "cluster.servers=2",
+			"model={name: mlp, layers: [8]}", "train.stop={samples: 2000}",
 			"faults=[{worker: 1, slow: {factor: 3}}]")
 		o.Losses = []sim.Loss{{Worker: 2, At: 300 * time.Millisecond}}
 		o.Pauses = []sim.Pause{{Worker: 0, At: 100 * time.Millisecond, For: 50 * time.Millisecond}}
@@ -280,10 +313,13 @@ func TestGradientsDoNotChangeTheTrace(t *testing.T) {
 		o.Values = nil
 		timing := runReal(t, o)
 		if real.Trace != timing.Trace || real.Steps != timing.Steps || real.Duration != timing.Duration || real.Delayed != timing.Delayed {
-			t.Errorf("%s: trace %x of %d steps in %v with gradients, %x of %d in %v without", rule, real.Trace, real.Steps, real.Duration, timing.Trace, timing.Steps, timing.Duration)
+			t.Errorf("%s: trace %x of %d steps in %v with gradients, %x of %d in %v without", rule, real.Trace, real.Steps,
+				real.Duration, timing.Trace, timing.Steps, timing.Duration)
 		}
-		if len(real.Summary.Evaluations) < 5 || timing.Summary.Evaluations != nil || timing.Parameters != nil || timing.Summary.ParametersSHA256 != "" {
-			t.Errorf("%s: %d evaluations with gradients; %d and hash %q without", rule, len(real.Summary.Evaluations), len(timing.Summary.Evaluations), timing.Summary.ParametersSHA256)
+		if len(real.Summary.Evaluations) < 5 || timing.Summary.Evaluations != nil || timing.Parameters != nil ||
+			timing.Summary.ParametersSHA256 != "" {
+			t.Errorf("%s: %d evaluations with gradients; %d and hash %q without", rule, len(real.Summary.Evaluations),
+				len(timing.Summary.Evaluations), timing.Summary.ParametersSHA256)
 		}
 	}
 }
@@ -305,8 +341,10 @@ func TestSameSeedSameBits(t *testing.T) {
 // were when its worker's last push was applied, however many pushes arrived while the reply was in flight.
 func TestASPAgainstAPlainLoop(t *testing.T) {
 	const workers, pushes, latency, compute = 3, 120, 7 * time.Millisecond, 10 * time.Millisecond
-	o := realOptions(t, `sync=[{match: "*", scheme: asp}]`, "train.optimizer={name: sgd, lr: 0.5}", "faults=[]", "simulate.workers=3", fmt.Sprintf("train.stop={updates: %d}", pushes),
-		"simulate.network={bandwidth: 0B, latency: 7ms}", "simulate.server={fold: 0B, commit: 0B}", "faults=[{worker: 1, slow: {sleep: 3017us}}, {worker: 2, slow: {sleep: 23031us}}]")
+	o := realOptions(t, `sync=[{match: "*", scheme: asp}]`, "train.optimizer={name: sgd, lr: 0.5}", "faults=[]",
+		"simulate.workers=3", fmt.Sprintf("train.stop={updates: %d}", pushes),
+		"simulate.network={bandwidth: 0B, latency: 7ms}", "simulate.server={fold: 0B, commit: 0B}",
+		"faults=[{worker: 1, slow: {sleep: 3017us}}, {worker: 2, slow: {sleep: 23031us}}]")
 	sleep := [workers]time.Duration{0, 3017 * time.Microsecond, 23031 * time.Microsecond} // no two pushes arrive at once
 	set := o.Gradients.Set
 	model, err := workload.NewModel(workload.ModelSpec{Name: "softmax"}, set.Samples(), cpu.New(1), 8)
@@ -384,7 +422,8 @@ func TestASPAgainstAPlainLoop(t *testing.T) {
 }
 
 func TestTargetInVirtualTime(t *testing.T) {
-	o := realOptions(t, "train.stop={target: 0.85, epochs: 100}", "evaluate.every_epochs=0.1", `sync=[{match: "*", scheme: asp}]`, "cluster.servers=2")
+	o := realOptions(t, "train.stop={target: 0.85, epochs: 100}", "evaluate.every_epochs=0.1",
+		`sync=[{match: "*", scheme: asp}]`, "cluster.servers=2")
 	r := runReal(t, o)
 	s := r.Summary
 	at := slices.IndexFunc(s.Evaluations, func(e metrics.Evaluation) bool { return *e.TestAccuracy >= 0.85 })
@@ -412,11 +451,14 @@ func TestDivergenceEndsTheRun(t *testing.T) {
 	}
 }
 
-// A simulated run names the server and the version that had the first value that was not finite, as a run does: not what a worker saw later.
+// A simulated run names the server and the version that had the first value that was not finite, as a run does: not
+// what a worker saw later.
 func TestDivergenceNamesTheVersion(t *testing.T) {
 	// Each version multiplies parameters by 1 - 0.25*1e4: from 0.1 they pass the largest float32 in the 12th or 13th.
-	s := runReal(t, realOptions(t, "train.optimizer={name: sgd, lr: 1, weight_decay: 1e4}", "train.stop={epochs: 1000}", `sync=[{match: "*", scheme: asp}]`)).Summary
-	for _, want := range []string{"arose in the optimizer: ", "in the step on server 0 to version 13 ", "lower train.optimizer.weight_decay (now 10000)"} {
+	s := runReal(t, realOptions(t, "train.optimizer={name: sgd, lr: 1, weight_decay: 1e4}", "train.stop={epochs: 1000}",
+		`sync=[{match: "*", scheme: asp}]`)).Summary
+	for _, want := range []string{"arose in the optimizer: ", "in the step on server 0 to version 13 ",
+		"lower train.optimizer.weight_decay (now 10000)"} {
 		if !strings.Contains(s.Finished, want) {
 			t.Errorf("finished %q; want %q in it", s.Finished, want)
 		}
@@ -430,7 +472,8 @@ func TestDivergenceNamesTheCodec(t *testing.T) {
 		"payload.pull=float16": {"arose in the payload: ", " as the reply to worker ", "set payload.pull to float32 (now float16)"},
 	} {
 		// Steps of 1e6 times a gradient make parameters, and so gradients of the layer before, pass 65504.
-		s := runReal(t, realOptions(t, "model={name: mlp, layers: [8, 8]}", "train.optimizer={name: sgd, lr: 1e6}", "train.stop={epochs: 100}", set)).Summary
+		s := runReal(t, realOptions(t, "model={name: mlp, layers: [8, 8]}", "train.optimizer={name: sgd, lr: 1e6}",
+			"train.stop={epochs: 100}", set)).Summary
 		for _, want := range wants {
 			if !strings.Contains(s.Finished, want) {
 				t.Errorf("%s: finished %q; want %q in it", set, s.Finished, want)
@@ -440,7 +483,8 @@ func TestDivergenceNamesTheCodec(t *testing.T) {
 }
 
 func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
-	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, fold: rank", "softsync, q: 3", "asp, push: delta", "dynsgd, versions: multi", "ssp, push: delta, cache: true", "essp", "essp, staleness: 0", "rennala, pushes: 5", "ringleader", "quorum"} {
+	for _, rule := range []string{"bsp", "asp", "ssp, staleness: 2, fold: rank", "softsync, q: 3", "asp, push: delta",
+		"dynsgd, versions: multi", "ssp, push: delta, cache: true", "essp", "essp, staleness: 0", "rennala, pushes: 5", "ringleader", "quorum"} {
 		o := realOptions(t, `sync=[{match: "*", scheme: `+rule+`}]`, "cluster.servers=2", "evaluate.every_epochs=0")
 		var f *floats
 		o.Values = func(s *sim.Simulation) (_ sim.Values, err error) {
@@ -470,7 +514,9 @@ func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
 		}
 	}
 	o := realOptions(t, "cluster.memory_max=1MiB", "model={name: mlp, layers: [800]}")
-	if _, err := check.Run(o.Options); err == nil || !strings.Contains(err.Error(), "real gradients of 4 workers may need") || !strings.Contains(err.Error(), "cluster.memory_max is 1.00 MiB") {
+	if _, err := check.Run(o.Options); err == nil ||
+		!strings.Contains(err.Error(), "real gradients of 4 workers may need") ||
+		!strings.Contains(err.Error(), "cluster.memory_max is 1.00 MiB") {
 		t.Errorf("24 arenas of 78 KiB and more in 1 MiB: %v", err)
 	}
 	o.Values = nil
@@ -482,13 +528,15 @@ func TestGradientsStayWithinTheMemoryTheyState(t *testing.T) {
 // A shard that falls behind leaves incomplete snapshots. When there is no memory for another one, evaluations are left out, and the
 // run continues.
 func TestSnapshotsWithoutMemoryAreLeftOut(t *testing.T) {
-	r := runReal(t, realOptions(t, `sync=[{match: "*.bias", scheme: asp}, {match: "*", scheme: drop, required: 1}]`, "evaluate={every_samples: 8, where: online}", "faults=[]",
+	r := runReal(t, realOptions(t, `sync=[{match: "*.bias", scheme: asp}, {match: "*", scheme: drop, required: 1}]`,
+		"evaluate={every_samples: 8, where: online}", "faults=[]",
 		"train.stop={samples: 20000}"))
 	if r.LeftOut == 0 || len(r.Summary.Evaluations) < 100 {
 		t.Errorf("%d left out, %d evaluations", r.LeftOut, len(r.Summary.Evaluations))
 	}
 	var b strings.Builder
-	if err := sim.WriteText(&b, r); err != nil || !strings.Contains(b.String(), fmt.Sprintf("simulated:   memory   there was none for %d snapshots of shards", r.LeftOut)) {
+	if err := sim.WriteText(&b, r); err != nil ||
+		!strings.Contains(b.String(), fmt.Sprintf("simulated:   memory   there was none for %d snapshots of shards", r.LeftOut)) {
 		t.Errorf("%v: the text does not say so", err)
 	}
 }
@@ -497,9 +545,13 @@ func TestSnapshotsWithoutMemoryAreLeftOut(t *testing.T) {
 // 3.7 [P]): two workers, one of them 3 times faster, evaluated every 5 pushes.
 func untilTarget(t *testing.T, rule string, seed int, noise float64) (seconds float64, lead int64, pushes int64) {
 	t.Helper()
-	s := runReal(t, realOptions(t, append(simtest.Noisy(10*time.Millisecond, noise, "{worker: 1, slow: {factor: 3}}"), `sync=[{match: "*", scheme: `+rule+`}]`, fmt.Sprintf("seed=%d", seed), "simulate.workers=2", "data={set: generated, rows: 4000, test_rows: 200, features: 40, classes: 10}",
-		"model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.02}", "train.stop={target: 0.7, epochs: 10}", "evaluate={every_samples: 40, where: online}", "simulate.server={fold: 0B, commit: 0B}",
-		"simulate.network={bandwidth: 0B, latency: 20us}")...)).Summary
+	s := runReal(t, realOptions(t,
+		append(simtest.Noisy(10*time.Millisecond, noise, "{worker: 1, slow: {factor: 3}}"), `sync=[{match: "*", scheme: `+
+			rule+`}]`, fmt.Sprintf("seed=%d", seed), "simulate.workers=2",
+			"data={set: generated, rows: 4000, test_rows: 200, features: 40, classes: 10}",
+			"model={name: mlp, layers: [16]}", "train.optimizer={name: sgd, lr: 0.02}", "train.stop={target: 0.7, epochs: 10}",
+			"evaluate={every_samples: 40, where: online}", "simulate.server={fold: 0B, commit: 0B}",
+			"simulate.network={bandwidth: 0B, latency: 20us}")...)).Summary
 	if s.TargetReachedS == nil {
 		t.Fatalf("%s, seed %d: target not reached", rule, seed)
 	}

@@ -11,7 +11,8 @@ import (
 // With real gradients the norms are real, too. They change decisions, and the modelled norms do not matter.
 func TestRealNorms(t *testing.T) {
 	run := func(v0, norm string) (*sim.Result, []scheme.Event) {
-		o := realOptions(t, "sync=[{match: '*', scheme: vap, v0: "+v0+"}]", "train.optimizer={name: sgd, lr: 0.1}", "shards.max_bytes=64B", "cluster.servers=2",
+		o := realOptions(t, "sync=[{match: '*', scheme: vap, v0: "+v0+"}]", "train.optimizer={name: sgd, lr: 0.1}",
+			"shards.max_bytes=64B", "cluster.servers=2",
 			"faults=[{worker: 1, slow: {factor: 3}}]", "simulate.push_norm="+norm)
 		var pushed []scheme.Event
 		o.Decided = func(ev scheme.Event, _ []scheme.Decision) {
@@ -25,7 +26,8 @@ func TestRealNorms(t *testing.T) {
 	b, _ := run("0", "7")
 	free, _ := run("1000", "1e9")
 	if a.Trace != b.Trace || a.Delayed == 0 || free.Delayed != 0 {
-		t.Errorf("traces %x and %x with modelled norms of 0 and 7; %d delayed pulls, without a bound %d", a.Trace, b.Trace, a.Delayed, free.Delayed)
+		t.Errorf("traces %x and %x with modelled norms of 0 and 7; %d delayed pulls, without a bound %d", a.Trace, b.Trace,
+			a.Delayed, free.Delayed)
 	}
 	var first, last scheme.Event
 	for _, ev := range pushed {

@@ -155,7 +155,8 @@ func paramservFiles(t *testing.T, row []string) {
 	}
 	got, want := measured(t, realOptions(t, paramservBase(settings(t, row[1])...)...)), measured(t, from)
 	if got.ParametersSHA256 != want.ParametersSHA256 || *got.TestAccuracy != *want.TestAccuracy {
-		t.Errorf("parameters %.12s with accuracy %v, of the same rows in memory %.12s with %v", got.ParametersSHA256, *got.TestAccuracy, want.ParametersSHA256, *want.TestAccuracy)
+		t.Errorf("parameters %.12s with accuracy %v, of the same rows in memory %.12s with %v", got.ParametersSHA256,
+			*got.TestAccuracy, want.ParametersSHA256, *want.TestAccuracy)
 	}
 }
 
@@ -223,7 +224,8 @@ func paramservCheckpoints(t *testing.T, row []string) {
 	files, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*", "manifest.json"))
 	// One that is due while another is being written is left out, and this run takes no longer than a write.
 	if err != nil || len(files) < 1 || len(files) > 3 || s.Iterations != 30 || o.Config.Checkpoint.EveryUpdates != 10 {
-		t.Errorf("every %d updates, %d checkpoints of %d iterations, want 10, and the last of at most 3: %v, %v", o.Config.Checkpoint.EveryUpdates, len(files), s.Iterations, files, err)
+		t.Errorf("every %d updates, %d checkpoints of %d iterations, want 10, and the last of at most 3: %v, %v",
+			o.Config.Checkpoint.EveryUpdates, len(files), s.Iterations, files, err)
 	}
 }
 
@@ -292,7 +294,8 @@ func TestParamservDiffers(t *testing.T) {
 		"order of rows": func(t *testing.T, _ []string) {
 			blocks := ourRows(t, "disjoint_contiguous", 480, 4)
 			rows := func(n, batch int) []int32 { return blocks[n][batch%15*8:][:8] }
-			differs(t, paramserv{utype: "BSP", freq: "BATCH", epochs: 2, rows: rows}, bsp, "train.optimizer={name: sgd, lr: 0.2}", "data.partition=disjoint_contiguous")
+			differs(t, paramserv{utype: "BSP", freq: "BATCH", epochs: 2, rows: rows}, bsp,
+				"train.optimizer={name: sgd, lr: 0.2}", "data.partition=disjoint_contiguous")
 		},
 		"unequal workers": paramservUnequal,
 	})
@@ -302,15 +305,17 @@ func TestParamservDiffers(t *testing.T) {
 // round, too, which counts again.
 func paramservLate(t *testing.T, _ []string) {
 	speeds, takes := perWorker([]float64{1, 1.013713, 1.2, 0.9})
-	set := []string{speeds, "faults=[{worker: 3, slow: {sleep: 36ms, from: 4, until: 5}}]", "train.stop={updates: 30}", "train.optimizer={name: sgd, lr: 0.15}",
+	set := []string{speeds, "faults=[{worker: 3, slow: {sleep: 36ms, from: 4, until: 5}}]", "train.stop={updates: 30}",
+		"train.optimizer={name: sgd, lr: 0.15}",
 		`sync=[{match: "*", scheme: drop, required: 3}]`}
 	o := realOptions(t, paramservBase(set...)...)
-	dumb := plainParamserv(t, o, paramserv{utype: "SBP", freq: "BATCH", backups: 1, updates: 30, lr: 0.05, takes: func(n, batch int) time.Duration {
-		if n == 3 && batch == 4 {
-			return takes(n, batch) + 36*time.Millisecond
-		}
-		return takes(n, batch)
-	}})
+	dumb := plainParamserv(t, o,
+		paramserv{utype: "SBP", freq: "BATCH", backups: 1, updates: 30, lr: 0.05, takes: func(n, batch int) time.Duration {
+			if n == 3 && batch == 4 {
+				return takes(n, batch) + 36*time.Millisecond
+			}
+			return takes(n, batch)
+		}})
 	mustEnd(t, dumb)
 	dropped := 0
 	o.Decided = func(_ scheme.Event, decisions []scheme.Decision) {
@@ -322,13 +327,15 @@ func paramservLate(t *testing.T, _ []string) {
 	}
 	rel := apartFrom(t, runReal(t, o), dumb)
 	if dumb.missedMost != 3 || dumb.discarded[3] != 9 || dropped != 1 || rel < 1e-3 {
-		t.Errorf("after at most %d missed rounds SystemDS discards %d pushes of worker 3 and ours %d, relative difference %.3g; want 3, 9, 1 and 1e-3 or more", dumb.missedMost, dumb.discarded[3], dropped, rel)
+		t.Errorf("after at most %d missed rounds SystemDS discards %d pushes of worker 3 and ours %d, relative "+
+			"difference %.3g; want 3, 9, 1 and 1e-3 or more", dumb.missedMost, dumb.discarded[3], dropped, rel)
 	}
 }
 
 func paramservBlocks(t *testing.T, _ []string) {
 	const scheme = "disjoint_contiguous"
-	if lost, ours := paramservRows(scheme, 7, 3), ourRows(t, scheme, 7, 3); len(slices.Concat(lost...)) != 6 || len(slices.Concat(ours...)) != 7 {
+	if lost, ours := paramservRows(scheme, 7, 3), ourRows(t, scheme, 7, 3); len(slices.Concat(lost...)) != 6 ||
+		len(slices.Concat(ours...)) != 7 {
 		t.Errorf("7 rows for 3 workers: there %v, here %v", lost, ours)
 	}
 	if fewer, ours := paramservRows(scheme, 9, 4), ourRows(t, scheme, 9, 4); len(fewer) != 3 || len(ours) != 4 {
@@ -341,7 +348,8 @@ func paramservOverlap(t *testing.T, _ []string) {
 	dumb := plainParamserv(t, o, paramserv{utype: "BSP", freq: "BATCH", epochs: 1, batches: []int{60, 60, 60, 60}})
 	mustEnd(t, dumb)
 	if s := measured(t, o); dumb.made != 60 || s.Iterations != 15 || s.Samples != 480 {
-		t.Errorf("an epoch has %d updates in SystemDS, and %d iterations of %d samples in all here; want 60, 15 and 480", dumb.made, s.Iterations, s.Samples)
+		t.Errorf("an epoch has %d updates in SystemDS, and %d iterations of %d samples in all here; want 60, 15 and 480",
+			dumb.made, s.Iterations, s.Samples)
 	}
 }
 
@@ -353,8 +361,10 @@ func paramservASPEpochs(t *testing.T, _ []string) {
 	counts := make([]int, 4)
 	o.Computed = func(w int, _ int64, _, _ time.Duration) { counts[w]++ }
 	r := runReal(t, o)
-	if slices.Min(dumb.used) != 30 || slices.Max(dumb.used) != 30 || counts[0] < 40 || counts[3] > 20 || r.Summary.Samples < 960 || r.Summary.Samples > 960+4*8 {
-		t.Errorf("SystemDS's workers push %v times, ours compute %v times, %d samples; want 30 of each, and about 960 of all, most by worker 0", dumb.used, counts, r.Summary.Samples)
+	if slices.Min(dumb.used) != 30 || slices.Max(dumb.used) != 30 || counts[0] < 40 || counts[3] > 20 ||
+		r.Summary.Samples < 960 || r.Summary.Samples > 960+4*8 {
+		t.Errorf("SystemDS's workers push %v times, ours compute %v times, %d samples; want 30 of each, and about 960 of "+
+			"all, most by worker 0", dumb.used, counts, r.Summary.Samples)
 	}
 }
 
@@ -379,7 +389,8 @@ func paramservShort(t *testing.T, _ []string) {
 
 // paramservUnequal has 25 rows for 4 workers: blocks of 7, 7, 7 and 4.
 func paramservUnequal(t *testing.T, _ []string) {
-	o := realOptions(t, paramservBase("data={set: generated, rows: 25, test_rows: 20, features: 20, classes: 4, partition: disjoint_contiguous}", "train={batch_per_worker: 2, stop: {epochs: 2}, optimizer: {name: sgd, lr: 0.1}}")...)
+	o := realOptions(t, paramservBase("data={set: generated, rows: 25, test_rows: 20, features: 20, classes: 4, "+
+		"partition: disjoint_contiguous}", "train={batch_per_worker: 2, stop: {epochs: 2}, optimizer: {name: sgd, lr: 0.1}}")...)
 	var batches []int
 	for _, rows := range paramservRows("disjoint_contiguous", 25, 4) {
 		batches = append(batches, (len(rows)+1)/2)

@@ -104,7 +104,8 @@ func paramservFaults(steps int) (faults string, sleep func(worker, batch int) ti
 
 // paramservBase is what all rows have.
 func paramservBase(set ...string) []string {
-	return append([]string{"model={name: mlp, layers: [16]}", "evaluate={every_epochs: 0, where: after}", "train.stop={epochs: 2}", "simulate.compute=10ms",
+	return append([]string{"model={name: mlp, layers: [16]}", "evaluate={every_epochs: 0, where: after}",
+		"train.stop={epochs: 2}", "simulate.compute=10ms",
 		"simulate.network={bandwidth: 0B, latency: 0s}", "simulate.server={fold: 0B, commit: 0B}", "faults=[]"}, set...)
 }
 
@@ -204,7 +205,8 @@ func TestParamservUpdates(t *testing.T) {
 		for _, freq := range []string{"BATCH", "EPOCH", "NBATCHES"} {
 			for _, modelAvg := range []string{"FALSE", "TRUE"} {
 				fits := func(cell, value string) bool { return cell == "any" || cell == "`"+value+"`" }
-				of := slices.DeleteFunc(slices.Clone(rows), func(r []string) bool { return !fits(r[0], utype) || !fits(r[1], freq) || !fits(r[2], modelAvg) })
+				of := slices.DeleteFunc(slices.Clone(rows),
+					func(r []string) bool { return !fits(r[0], utype) || !fits(r[1], freq) || !fits(r[2], modelAvg) })
 				if len(of) != 1 {
 					t.Errorf("%d rows for utype %s, freq %s, modelAvg %s, want 1", len(of), utype, freq, modelAvg)
 					continue
@@ -266,7 +268,8 @@ func runRow(t *testing.T, p paramserv, set []string, result string) {
 		t.Errorf("used %v: all workers are equally fast", dumb.used)
 	}
 	if p.utype == "SBP" && (slices.Min(dumb.used) == 0 || slices.Max(dumb.discarded) == 0 || dumb.missedMost > 1) {
-		t.Errorf("used %v, discarded %v, missed at most %d rounds: want pushes of all, some discarded, and no push that misses two rounds", dumb.used, dumb.discarded, dumb.missedMost)
+		t.Errorf("used %v, discarded %v, missed at most %d rounds: want pushes of all, some discarded, and no push that "+
+			"misses two rounds", dumb.used, dumb.discarded, dumb.missedMost)
 	}
 	s := measured(t, o)
 	if p.utype == "BSP" && s.ParametersSHA256 != r.Summary.ParametersSHA256 || s.Finished != "ok" {

@@ -30,7 +30,8 @@ func newCoded(c *configs.Config, p *shard.Plan) coded {
 	return k
 }
 
-// pass encodes src and decodes it into dst; memory is nil, or what the codec remembers of the piece. It returns the number of encoded bytes.
+// pass encodes src and decodes it into dst; memory is nil, or what the codec remembers of the piece. It returns the
+// number of encoded bytes.
 func (k *coded) pass(codec payload.Codec, memory *payload.Memory, dst, src, residual []float32) int64 {
 	n := 0
 	if c, remembers := codec.(payload.Remembering); remembers && memory != nil {

@@ -43,8 +43,12 @@ func (p *oneAndMany) Recall(m []float64) error {
 // addOneAndMany adds it to the table for one test.
 func addOneAndMany(t *testing.T, change func(e *local.Entry)) {
 	t.Helper()
-	e := local.Entry{Name: "one_and_many", Rule: "rounds of one step and of steps steps in turn", Source: "ours", Varies: func(*local.Spec) bool { return true },
-		Defaults: map[string]string{"local.steps": "5", "local.outer.lr": "0.9"}}.Making(func(s local.Spec, _ local.Env) local.Policy { return &oneAndMany{many: s.Steps} })
+	e := local.Entry{Name: "one_and_many", Rule: "rounds of one step and of steps steps in turn", Source: "ours",
+		Varies:   func(*local.Spec) bool { return true },
+		Defaults: map[string]string{"local.steps": "5", "local.outer.lr": "0.9"}}.Making(func(s local.Spec,
+		_ local.Env) local.Policy {
+		return &oneAndMany{many: s.Steps}
+	})
 	if change != nil {
 		change(&e)
 	}
@@ -76,15 +80,18 @@ func TestAPolicyIsALineInTheTable(t *testing.T) {
 				t.Errorf("%+v lacks the defaults of the policy", o.Config.Local)
 			}
 			got, want := runReal(t, o), measured(t, o)
-			if got.Summary.ParametersSHA256 != want.ParametersSHA256 || got.Summary.Finished != "ok" || want.Finished != "ok" || got.Summary.Iterations != 30 || want.Iterations != 30 {
-				t.Errorf("simulated %.12s in %d iterations, the run %.12s in %d", got.Summary.ParametersSHA256, got.Summary.Iterations, want.ParametersSHA256, want.Iterations)
+			if got.Summary.ParametersSHA256 != want.ParametersSHA256 || got.Summary.Finished != "ok" ||
+				want.Finished != "ok" || got.Summary.Iterations != 30 || want.Iterations != 30 {
+				t.Errorf("simulated %.12s in %d iterations, the run %.12s in %d", got.Summary.ParametersSHA256,
+					got.Summary.Iterations, want.ParametersSHA256, want.Iterations)
 			}
 			hosts := slices.Repeat([]string{"a"}, 6)
 			roles, err := shard.Assign(hosts, 2, o.Config.Cluster.Placement)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if text := layout.Text(o.Config, o.Plan, roles, hosts, o.Gradients.Set, layout.Link{}); !strings.Contains(text, "local one_and_many: "+e.Rule) || !strings.Contains(text, "an iteration is an exchange, and the steps before it") {
+			if text := layout.Text(o.Config, o.Plan, roles, hosts, o.Gradients.Set, layout.Link{}); !strings.Contains(text,
+				"local one_and_many: "+e.Rule) || !strings.Contains(text, "an iteration is an exchange, and the steps before it") {
 				t.Errorf("plan does not say what an iteration of one_and_many is:\n%s", text)
 			}
 			keysKnow(t, &e)
@@ -123,7 +130,8 @@ func keysKnow(t *testing.T, e *local.Entry) {
 		"local.steps=0":                "set 1 or more",
 		"local.period={name: adacomm}": "has rounds of its own",
 	} {
-		if _, _, ds := configs.Parse("x", []byte(realBase), configs.Options{Set: []string{"local={policy: one_and_many}", set}}); !ds.Failed() || !strings.Contains(fmt.Sprint(ds), want) {
+		if _, _, ds := configs.Parse("x", []byte(realBase),
+			configs.Options{Set: []string{"local={policy: one_and_many}", set}}); !ds.Failed() || !strings.Contains(fmt.Sprint(ds), want) {
 			t.Errorf("%s: %v, want %q in it", set, ds, want)
 		}
 	}

@@ -32,7 +32,8 @@ func (f *floats) MakePush(me int32, iter int64, own *steps.Worker) {
 	w := &f.replicas[me]
 	f.keepUnsent(w)
 	if w.flying > 0 {
-		f.s.Fail("immutable gradients: worker %d makes the push of iteration %d while %d pieces of its last push have not landed", me, iter, w.flying)
+		f.s.Fail("immutable gradients: worker %d makes the push of iteration %d while %d pieces of its last push have "+
+			"not landed", me, iter, w.flying)
 	}
 	for layer := range f.layers {
 		own.Make(layer, iter)

@@ -14,12 +14,15 @@ func TestTasksTrainLikeBSP(t *testing.T) {
 		policy string // "": every iteration of worker 0 is shared with worker 1
 		set    []string
 	}{
-		"softmax":                {},
-		"mlp, 3 servers":         {"", []string{"cluster.servers=3", "model={name: mlp, layers: [16, 8]}", "shards.max_bytes=256B"}},
-		"by layer, priority":     {"", []string{"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}", "send={order: priority, window: 512B}"}},
-		"adam, colocate":         {"", []string{"train.optimizer={name: adam, lr: 0.001}", "cluster.servers=2", "cluster.placement=colocate"}},
-		"flexrr":                 {"work={policy: flexrr, micro: 1}", []string{"faults=[{worker: 1, slow: {factor: 4}}]", "cluster.servers=2"}},
-		"flexrr, one request":    {"work={policy: flexrr, micro: 1, help: {first: 0, helpers: 3}}", []string{"faults=[{worker: 1, slow: {factor: 4}}]"}},
+		"softmax":        {},
+		"mlp, 3 servers": {"", []string{"cluster.servers=3", "model={name: mlp, layers: [16, 8]}", "shards.max_bytes=256B"}},
+		"by layer, priority": {"",
+			[]string{"cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards={slice: layer, max_bytes: 256B}",
+				"send={order: priority, window: 512B}"}},
+		"adam, colocate": {"", []string{"train.optimizer={name: adam, lr: 0.001}", "cluster.servers=2", "cluster.placement=colocate"}},
+		"flexrr":         {"work={policy: flexrr, micro: 1}", []string{"faults=[{worker: 1, slow: {factor: 4}}]", "cluster.servers=2"}},
+		"flexrr, one request": {"work={policy: flexrr, micro: 1, help: {first: 0, helpers: 3}}",
+			[]string{"faults=[{worker: 1, slow: {factor: 4}}]"}},
 		"dropcompute that waits": {"work={policy: dropcompute, time: 1h, micro: 3}", []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +42,8 @@ func TestTasksTrainLikeBSP(t *testing.T) {
 				t.Errorf("a parameter is off by %g, want a little: sums are added up in another order", worst)
 			}
 			if got.Summary.Samples != want.Summary.Samples || got.Summary.Iterations != want.Summary.Iterations {
-				t.Errorf("%d samples in %d iterations, want %d in %d", got.Summary.Samples, got.Summary.Iterations, want.Summary.Samples, want.Summary.Iterations)
+				t.Errorf("%d samples in %d iterations, want %d in %d", got.Summary.Samples, got.Summary.Iterations,
+					want.Summary.Samples, want.Summary.Iterations)
 			}
 			if text := got.Summary.Work; c.policy != "" && text != o.Config.Work.Policy {
 				t.Errorf("the summary names policy %q, want %q", text, o.Config.Work.Policy)

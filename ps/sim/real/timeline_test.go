@@ -22,7 +22,8 @@ faults: [{worker: 1, slow: {factor: 3}}]
 simulate: {workers: 4, compute: 5ms}
 `
 	for _, set := range [][]string{nil, {"sync=[{match: '*', scheme: asp}]"}, {"sync=[{match: '*', scheme: essp, staleness: 2}]"},
-		{"local={policy: averaging, steps: 4}"}, {"work={policy: flexrr}", "sync=[{match: '*', scheme: ssp, staleness: 1}]"}, {"cluster.placement=colocate"}} {
+		{"local={policy: averaging, steps: 4}"},
+		{"work={policy: flexrr}", "sync=[{match: '*', scheme: ssp, staleness: 1}]"}, {"cluster.placement=colocate"}} {
 		var files [2]bytes.Buffer
 		var hashes [3]uint64
 		for i := range 3 {

@@ -26,7 +26,8 @@ func New(t testing.TB, me, elements int, set ...string) *station.Station {
 		t.Fatal(err)
 	}
 	tr := inproc.New(2, inproc.Options{})[me]
-	st := &station.Station{Transport: tr, Net: link.New(tr, link.Options{}), Me: me, Config: cfg, Plan: plan, Roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
+	st := &station.Station{Transport: tr, Net: link.New(tr, link.Options{}), Me: me, Config: cfg, Plan: plan,
+		Roles: shard.Roles{Servers: []int{0}, Workers: []int{1}}}
 	st.Routes = layout.NewRoutes(cfg, plan, st.Roles, nil, layout.Thresholds{})
 	return st
 }

@@ -84,7 +84,8 @@ func Parse(data []byte) (*Trace, error) {
 
 // ParseText is Parse without gzip.
 func ParseText(text []byte) (*Trace, error) {
-	t := &Trace{Arrows: map[string]*Arrow{}, Processes: map[int]string{}, Threads: map[[2]int]string{}, Clocks: map[int]Clock{}, touches: map[string][]touchedAt{}}
+	t := &Trace{Arrows: map[string]*Arrow{}, Processes: map[int]string{}, Threads: map[[2]int]string{},
+		Clocks: map[int]Clock{}, touches: map[string][]touchedAt{}}
 	list := bytes.TrimSpace(text)
 	if bytes.HasPrefix(list, []byte("{")) {
 		var whole struct {
@@ -197,7 +198,8 @@ func (t *Trace) touch(text []byte) error {
 	if err != nil {
 		return err
 	}
-	if e.Pid == nil || e.Tid == nil || e.Name == "" || e.Cat == "" || e.ID == "" || (e.Bp != nil) != (e.Ph == "f") || e.Bp != nil && *e.Bp != "e" {
+	if e.Pid == nil || e.Tid == nil || e.Name == "" || e.Cat == "" || e.ID == "" || (e.Bp != nil) != (e.Ph == "f") ||
+		e.Bp != nil && *e.Bp != "e" {
 		return errors.New("a field is missing, or bp is wrong")
 	}
 	t.touches[e.ID] = append(t.touches[e.ID], touchedAt{e.Ph, *e.Pid, *e.Tid, at})

@@ -1,16 +1,17 @@
 // Package code holds gradient codes (Tandon, Lei, Dimakis, Karampatziakis, ICML 2017, authors' code [A]). It is pure.
 //
 // The batch of an iteration has n partitions, as many as there are workers. Row i of the n x n matrix B says what worker i computes: it
-// pushes one codeword, the sum of B_ij times the gradient of partition j. Every row has s+1 entries. Codewords of any n-s workers give the gradient of
-// the whole batch: there are weights a, 0 for all others, with a B = 1. So s workers may be slow or lost, and every worker computes s+1 times as much.
+// pushes one codeword, the sum of B_ij times the gradient of partition j. Every row has s+1 entries. Codewords of any
+// n-s workers give the gradient of the whole batch: there are weights a, 0 for all others, with a B = 1. So s workers
+// may be slow or lost, and every worker computes s+1 times as much.
 //
 //	fractional   groups of s+1 workers; all of a group push the same plain sum of the same s+1 partitions, and the first of each
 //	             group counts. s+1 must divide n
 //	cyclic       worker i has the partitions i ... i+s (mod n); B is drawn so that all of its rows lie in the null space of a random
 //	             matrix H whose rows sum to 0
 //
-// Partial stragglers, which are slow but push in the end, need less than that. They push a private part first, which nobody else computes; only the rest of the batch
-// is coded (Private).
+// Partial stragglers, which are slow but push in the end, need less than that. They push a private part first, which
+// nobody else computes; only the rest of the batch is coded (Private).
 //
 // Of some random H the weights are so large that rounding errors matter. So the best of several draws is taken, and one whose
 // weights are too large is refused.
@@ -69,7 +70,8 @@ func New(s Spec) (*Code, error) {
 	}
 	if c.kind == Fractional {
 		if !divides {
-			return nil, fmt.Errorf("fractional repetition has groups of stragglers + 1 = %d workers, which does not divide %d workers; change stragglers, start other ranks, or take the cyclic code", c.s+1, n)
+			return nil, fmt.Errorf("fractional repetition has groups of stragglers + 1 = %d workers, which does not divide "+
+				"%d workers; change stragglers, start other ranks, or take the cyclic code", c.s+1, n)
 		}
 		for range n {
 			c.rows = append(c.rows, slices.Repeat([]float64{1}, c.s+1))
@@ -82,7 +84,8 @@ func New(s Spec) (*Code, error) {
 		if divides {
 			wayOut = "take the fractional code, whose weights are 1"
 		}
-		return nil, fmt.Errorf("the best of %d cyclic codes for %d workers and %d stragglers has a weight of %.3g, above condition_max %g, so rounding errors would grow as much; %s", s.Draws, n, c.s, c.weightMax, s.ConditionMax, wayOut)
+		return nil, fmt.Errorf("the best of %d cyclic codes for %d workers and %d stragglers has a weight of %.3g, above "+
+			"condition_max %g, so rounding errors would grow as much; %s", s.Draws, n, c.s, c.weightMax, s.ConditionMax, wayOut)
 	}
 	return c, nil
 }
@@ -110,9 +113,10 @@ func Partitions(s Spec, worker int) (of []int32) {
 	return of
 }
 
-// Private is the number of samples of a batch that its worker computes alone, where s stragglers take at most alpha times as long as the others, alpha above 1. The
-// paper's workers have (s+1)/(alpha-1) private partitions each beside their s+1 coded ones. So a straggler has done its private part when the others have done all. In shares of
-// a batch that is (s+1)/(s+alpha); rounded down, because less is private then, not more. A worker without stragglers computes
+// Private is the number of samples of a batch that its worker computes alone, where s stragglers take at most alpha
+// times as long as the others, alpha above 1. The paper's workers have (s+1)/(alpha-1) private partitions each beside
+// their s+1 coded ones. So a straggler has done its private part when the others have done all. In shares of a batch
+// that is (s+1)/(s+alpha); rounded down, because less is private then, not more. A worker without stragglers computes
 // (s+1) alpha / (s+alpha) batches an iteration.
 func Private(batch, s int, alpha float64) int {
 	return int(float64(batch) * float64(s+1) / (float64(s) + alpha))
@@ -149,9 +153,10 @@ func (c *Code) groups(arrived []int32) (n int) {
 	return n
 }
 
-// Weights are those of the codewords of these workers, in order of arrival. Where they do not decode, the weighted sum is the nearest to the whole
-// gradient that can be said without knowing the gradients: the least squares of a B - 1. For the fractional code that is the sum of the groups
-// that have answered (ErasureHead, Charles, Wang, Papailiopoulos [P/T], unscaled).
+// Weights are those of the codewords of these workers, in order of arrival. Where they do not decode, the weighted
+// sum is the nearest to the whole gradient that can be said without knowing the gradients: the least squares of a B -
+// 1. For the fractional code that is the sum of the groups that have answered (ErasureHead, Charles, Wang,
+// Papailiopoulos [P/T], unscaled).
 func (c *Code) Weights(arrived []int32) []float64 {
 	if c.kind == Cyclic {
 		return c.solve(arrived)

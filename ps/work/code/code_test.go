@@ -160,8 +160,9 @@ func TestEverySurvivorSetDecodes(t *testing.T) {
 	pagetest.Table(t, *update, "ps/work/CODED.md", "go test ./ps/work/code -run TestEverySurvivorSetDecodes -update", table, 0.2)
 }
 
-// Private parts are as large as stragglers allow that take alpha times as long: they have done theirs when the others have done all, and with one sample more they
-// would not. The share is that of the paper's (s+1)/(alpha-1) private partitions beside s+1 coded ones of n.
+// Private parts are as large as stragglers allow that take alpha times as long: they have done theirs when the others
+// have done all, and with one sample more they would not. The share is that of the paper's (s+1)/(alpha-1) private
+// partitions beside s+1 coded ones of n.
 func TestPrivatePartsFitStragglers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, s, alpha := rapid.IntRange(1, 1000).Draw(t, "batch"), rapid.IntRange(1, 20).Draw(t, "s"), rapid.Float64Range(1.01, 50).Draw(t, "alpha")
@@ -177,7 +178,8 @@ func TestPrivatePartsFitStragglers(t *testing.T) {
 	})
 }
 
-// The private parts of all workers and what any n - s of them have coded give the gradient of the whole batch: every survivor set of small n.
+// The private parts of all workers and what any n - s of them have coded give the gradient of the whole batch: every
+// survivor set of small n.
 func TestEverySurvivorSetDecodesBesidePrivateParts(t *testing.T) {
 	const rows = 12
 	rapid.Check(t, func(t *rapid.T) {
@@ -185,7 +187,8 @@ func TestEverySurvivorSetDecodesBesidePrivateParts(t *testing.T) {
 		s := rapid.IntRange(1, min(3, n-1)).Draw(t, "s")
 		alpha := rapid.SampledFrom([]float64{1.2, 1.5, 2, 3, 6}).Draw(t, "alpha")
 		seed := rapid.Uint64().Draw(t, "seed")
-		c, err := code.New(code.Spec{Kind: rapid.SampledFrom([]code.Kind{code.Auto, code.Cyclic}).Draw(t, "kind"), Workers: n, Stragglers: s, Draws: 20, ConditionMax: math.Inf(1), Seed: seed})
+		c, err := code.New(code.Spec{Kind: rapid.SampledFrom([]code.Kind{code.Auto, code.Cyclic}).Draw(t, "kind"),
+			Workers: n, Stragglers: s, Draws: 20, ConditionMax: math.Inf(1), Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +232,8 @@ func TestRowsHoldEachPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 14).Draw(t, "n")
 		s := rapid.IntRange(0, min(3, n-1)).Draw(t, "s")
-		c, err := code.New(code.Spec{Kind: code.Auto, Workers: n, Stragglers: s, Draws: 20, ConditionMax: math.Inf(1), Seed: rapid.Uint64().Draw(t, "seed")})
+		c, err := code.New(code.Spec{Kind: code.Auto, Workers: n, Stragglers: s, Draws: 20, ConditionMax: math.Inf(1),
+			Seed: rapid.Uint64().Draw(t, "seed")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,11 +348,14 @@ func TestRefusals(t *testing.T) {
 		spec code.Spec
 		want string
 	}{
-		{code.Spec{Kind: code.Cyclic, Workers: 3, Stragglers: 3}, "3 stragglers of 3 workers; at least one worker must answer: set stragglers to 0 to 2"},
+		{code.Spec{Kind: code.Cyclic, Workers: 3, Stragglers: 3},
+			"3 stragglers of 3 workers; at least one worker must answer: set stragglers to 0 to 2"},
 		{code.Spec{Kind: code.Fractional, Workers: 5, Stragglers: 1}, "groups of stragglers + 1 = 2 workers, which does not divide 5 workers"},
 		{code.Spec{Kind: code.Cyclic, Workers: 20, Stragglers: 3, Draws: 3, ConditionMax: 5}, "for 20 workers and 3 stragglers has a weight of"},
-		{code.Spec{Kind: code.Cyclic, Workers: 20, Stragglers: 3, Draws: 3, ConditionMax: 5}, "above condition_max 5, so rounding errors would grow as much; take the fractional code"},
-		{code.Spec{Kind: code.Cyclic, Workers: 11, Stragglers: 3, Draws: 3, ConditionMax: 5}, "set fewer stragglers, more draws or a larger condition_max"},
+		{code.Spec{Kind: code.Cyclic, Workers: 20, Stragglers: 3, Draws: 3, ConditionMax: 5},
+			"above condition_max 5, so rounding errors would grow as much; take the fractional code"},
+		{code.Spec{Kind: code.Cyclic, Workers: 11, Stragglers: 3, Draws: 3, ConditionMax: 5},
+			"set fewer stragglers, more draws or a larger condition_max"},
 	} {
 		if _, err := code.New(k.spec); err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%+v: %v, want %q", k.spec, err, k.want)

@@ -45,7 +45,8 @@ func (c *Code) drawBest(s Spec) {
 	}
 }
 
-// draw makes the rows of B from a random H with H 1 = 0: row i has 1 at partition i, and what makes H times it 0. It returns nil if H is singular.
+// draw makes the rows of B from a random H with H 1 = 0: row i has 1 at partition i, and what makes H times it 0. It
+// returns nil if H is singular.
 func (c *Code) draw(r *rand.Rand) (rows [][]float64) {
 	n, s := c.n, c.s
 	h := mat.NewDense(s, n, nil)
@@ -79,8 +80,10 @@ func (c *Code) draw(r *rand.Rand) (rows [][]float64) {
 // largestWeight is the largest absolute weight over the sets, or one above limit. rows are those of B, by position in partitions.
 //
 // Weights of a set are found from any that decode: a = a0 + N z, where a0 B = 1, and the columns of N span the vectors with y B = 0. z is
-// chosen such that the dead have weight 0. So a set costs the solution of s equations. a0 and N come from the first n - s rows of B: what decodes or
-// vanishes at the first n - s partitions does so at all, because all rows are in the null space of H. These rows form a triangle with s + 1 diagonals, so that a code costs O(n s^2), and not the O(n^3) of singular values.
+// chosen such that the dead have weight 0. So a set costs the solution of s equations. a0 and N come from the first n
+// - s rows of B: what decodes or vanishes at the first n - s partitions does so at all, because all rows are in the
+// null space of H. These rows form a triangle with s + 1 diagonals, so that a code costs O(n s^2), and not the O(n^3)
+// of singular values.
 func largestWeight(rows [][]float64, s int, sets [][]int, limit float64) float64 {
 	n := len(rows)
 	a0 := byRows(rows, s, slices.Repeat([]float64{1}, n-s))
@@ -131,7 +134,8 @@ func byRows(rows [][]float64, s int, v []float64) []float64 {
 	return x
 }
 
-// nullVectors are orthonormal vectors with y B = 0, as many as there are stragglers: each of the last rows is a sum of the others. nil: they are not finite.
+// nullVectors are orthonormal vectors with y B = 0, as many as there are stragglers: each of the last rows is a sum
+// of the others. nil: they are not finite.
 func nullVectors(rows [][]float64, s int) (null [][]float64) {
 	n := len(rows)
 	for r := n - s; r < n; r++ {

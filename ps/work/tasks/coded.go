@@ -6,8 +6,9 @@ import (
 	"fluentps/ps/work/code"
 )
 
-// coded computes the batches of several workers and pushes one weighted sum of their gradients, the codeword (package code has the source). It does so as
-// partial does that keeps all results; but the driver adds up what it keeps, with the factors of the code:
+// coded computes the batches of several workers and pushes one weighted sum of their gradients, the codeword (package
+// code has the source). It does so as partial does that keeps all results; but the driver adds up what it keeps, with
+// the factors of the code:
 //
 //	worker i   computes and keeps the partitions of row i, its own first, and pushes their sum as the push of its own iteration
 //	server     decodes as soon as enough have pushed, closes the iteration, and answers all
@@ -15,12 +16,12 @@ import (
 //
 // With alpha the end of each batch alone is coded, and its beginning is the private part of its worker:
 //
-//	worker i   computes its private part, and pushes it as part 0 of 2 of its own iteration; then the coded samples of the partitions of row i,
-//	           and pushes their sum as part 1
+//	worker i   computes its private part, and pushes it as part 0 of 2 of its own iteration; then the coded samples of the partitions
+//	           of row i, and pushes their sum as part 1
 //	server     waits for the private part of each worker in the run, and for enough sums
 //
-// The push reports the samples, the loss and the hits of the worker's own partition alone. So over the pushes of an iteration each sample counts at
-// most once.
+// The push reports the samples, the loss and the hits of the worker's own partition alone. So over the pushes of an
+// iteration each sample counts at most once.
 func newCoded(s work.Spec, e Env) core.Work {
 	order := code.Partitions(code.Spec{Kind: code.Kind(s.Code.Kind), Workers: len(e.Batches), Stragglers: s.Code.Stragglers}, int(e.Me))
 	p := &partial{name: s.Policy, me: e.Me, steps: stepsOf(s, e.Batches), order: order, sums: true}

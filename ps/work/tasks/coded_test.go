@@ -41,7 +41,8 @@ func TestCodedScript(t *testing.T) {
 			fmt.Fprintf(&b, " that take at most %g times as long", c.alpha)
 		}
 		b.WriteByte('\n')
-		b.WriteString(script(New(withAlpha(codedSpec(c.kind, c.stragglers), c.alpha), Env{Me: c.me, Batches: slices.Repeat([]int{8}, c.n)}), c.me, []int{-1, 0, 1}))
+		b.WriteString(script(New(withAlpha(codedSpec(c.kind, c.stragglers), c.alpha),
+			Env{Me: c.me, Batches: slices.Repeat([]int{8}, c.n)}), c.me, []int{-1, 0, 1}))
 		b.WriteByte('\n')
 	}
 	file := filepath.Join("testdata", "coded.txt")
@@ -56,8 +57,9 @@ func TestCodedScript(t *testing.T) {
 	}
 }
 
-// A worker computes the coded samples of each of its partitions once and pushes their sum once, for itself and last; with alpha, before that its private samples. So of its
-// own batch it computes each sample once. After it was answered it begins nothing.
+// A worker computes the coded samples of each of its partitions once and pushes their sum once, for itself and last;
+// with alpha, before that its private samples. So of its own batch it computes each sample once. After it was
+// answered it begins nothing.
 func TestCodedPushesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "workers")
@@ -90,7 +92,8 @@ func TestCodedPushesOnce(t *testing.T) {
 			for done := 0; len(orders) > 0; done++ {
 				now := orders[0].Task
 				does := []string{"push", "keep", "again"}[now.Keep]
-				if got := fmt.Sprintf("%s part %d of %d: samples %d to %d of w%d", does, now.Part, now.Parts, now.From, now.To, now.Owner); now.Iter != iter || len(want) == 0 || got != want[0] {
+				if got := fmt.Sprintf("%s part %d of %d: samples %d to %d of w%d", does, now.Part, now.Parts, now.From, now.To,
+					now.Owner); now.Iter != iter || len(want) == 0 || got != want[0] {
 					t.Fatalf("%s of iteration %d; want %v of iteration %d", got, now.Iter, want, iter)
 				}
 				want = want[1:]

@@ -61,7 +61,8 @@ func newDropCompute(s work.Spec, e Env) core.Work {
 	if s.Time > 0 {
 		return newTimed(s, e)
 	}
-	p := &dropCompute{timed: timed{step: stepOf(s, e.Batches[e.Me])}, me: e.Me, batch: int32(e.Batches[e.Me]), length: s.Profile, gone: make([]bool, len(e.Batches)), isNew: true}
+	p := &dropCompute{timed: timed{step: stepOf(s, e.Batches[e.Me])}, me: e.Me, batch: int32(e.Batches[e.Me]),
+		length: s.Profile, gone: make([]bool, len(e.Batches)), isNew: true}
 	p.all = make([]profile, len(e.Batches))
 	for w, b := range e.Batches {
 		p.all[w].samples = samplesOf(int64(b), int64(stepOf(s, b)))
@@ -253,7 +254,8 @@ func (p *dropCompute) tellRows(k int, out []core.Order) []core.Order {
 	for j := 0; j < len(row); j += perMessage {
 		var x [perMessage]int64
 		copy(x[:], row[j:])
-		out = append(out, tell(to, marks, wire.Header{Iter: int64(k), Part: int32(j), Version: x[0], Samples: x[1], Correct: x[2], Blocked: x[3], Clock: x[4]}))
+		out = append(out, tell(to, marks,
+			wire.Header{Iter: int64(k), Part: int32(j), Version: x[0], Samples: x[1], Correct: x[2], Blocked: x[3], Clock: x[4]}))
 	}
 	return out
 }
@@ -345,7 +347,8 @@ func (p *dropCompute) Recall(m []float64) error {
 		return nil
 	}
 	if m[3] < 0 || m[4] < 0 || m[5] < 0 || isKnown && len(m) != 6 {
-		return fmt.Errorf("dropcompute has learned %d numbers that begin with %v, and of them the fourth to the sixth must be 0 or more", len(m), m[:6])
+		return fmt.Errorf("dropcompute has learned %d numbers that begin with %v, and of them the fourth to the sixth "+
+			"must be 0 or more", len(m), m[:6])
 	}
 	p.isKnown, p.by, p.until, p.begin, p.started = isKnown, int32(m[2]), time.Duration(m[3]), int64(m[4]), int64(m[5])
 	for i, x := range m[6:] {

@@ -129,7 +129,8 @@ func (p *party) iterate(iter int64, between func()) {
 		}
 		p.now = start
 		own := core.Task{Owner: int32(w), Parts: 1, Iter: iter}
-		if own = p.tell(w, core.WorkEvent{Kind: core.Starting, Task: own}); own.Owner != int32(w) || own.Iter != iter || own.Parts != 1 || own.From != 0 || own.To != 0 || own.Grain < 1 {
+		if own = p.tell(w, core.WorkEvent{Kind: core.Starting, Task: own}); own.Owner != int32(w) || own.Iter != iter ||
+			own.Parts != 1 || own.From != 0 || own.To != 0 || own.Grain < 1 {
 			panic(fmt.Sprintf("assigned %+v", own))
 		}
 		p.used[w][iter] = own.Until
@@ -174,7 +175,8 @@ func TestScriptOfDropCompute(t *testing.T) {
 	spec := work.Spec{Policy: "dropcompute", Profile: 3, Micro: 4}
 	p := newParty(rand.New(rand.NewPCG(3, 1)), spec, []int{12, 12, 14})
 	p.log = &strings.Builder{}
-	p.log.WriteString("Three workers with 12, 12 and 14 samples in steps of 4 choose tau after 3 iterations; messages arrive at the end of an iteration.\n")
+	p.log.WriteString("Three workers with 12, 12 and 14 samples in steps of 4 choose tau after 3 iterations; messages " +
+		"arrive at the end of an iteration.\n")
 	for iter := range int64(9) {
 		if iter == 7 {
 			p.log.WriteString("worker 0 is lost\n")
@@ -385,8 +387,9 @@ func TestSpeedUpIsItsTwin(t *testing.T) {
 	})
 }
 
-// Whatever workers are lost, come back, or pause, and however messages overtake each other: at the end all that are in the run know the same tau,
-// and each computes at least a step of every iteration. Nobody sends more than its profile to each chooser, and a few answers.
+// Whatever workers are lost, come back, or pause, and however messages overtake each other: at the end all that are
+// in the run know the same tau, and each computes at least a step of every iteration. Nobody sends more than its
+// profile to each chooser, and a few answers.
 func TestWorkersAgreeOnTau(t *testing.T) {
 	var lost, back, resumed int
 	rapid.Check(t, func(t *rapid.T) {
@@ -495,7 +498,8 @@ func TestDropComputeRecalls(t *testing.T) {
 					if err := of(p.policies[w]).Recall(m); err != nil {
 						t.Fatal(err)
 					}
-					if again := of(p.policies[w]).Memory(); !of(p.policies[w]).isKnown && cut > 0 && cut < spec.Profile && cmp.Compare(again[5], m[5]) > 0 {
+					if again := of(p.policies[w]).Memory(); !of(p.policies[w]).isKnown && cut > 0 && cut < spec.Profile &&
+						cmp.Compare(again[5], m[5]) > 0 {
 						t.Fatalf("%v became %v", m, again)
 					}
 				}
@@ -509,7 +513,8 @@ func TestDropComputeRecalls(t *testing.T) {
 			}
 		}
 		q := of(New(spec, Env{Batches: batches}))
-		for _, bad := range [][]float64{{}, {1, 2, 3}, {0.5, 1, 0, 0, 0, 0}, {math.NaN(), 1, 0, 0, 0, 0}, {float64(q.batch), float64(q.step), 0, -1, 0, 0}, {float64(q.batch), float64(q.step), 0, 1, 0, 0, 7}} {
+		for _, bad := range [][]float64{{}, {1, 2, 3}, {0.5, 1, 0, 0, 0, 0}, {math.NaN(), 1, 0, 0, 0, 0},
+			{float64(q.batch), float64(q.step), 0, -1, 0, 0}, {float64(q.batch), float64(q.step), 0, 1, 0, 0, 7}} {
 			if err := q.Recall(bad); err == nil {
 				t.Fatalf("%v was recalled", bad)
 			}
@@ -525,7 +530,8 @@ func TestTimedIterations(t *testing.T) {
 	for _, name := range []string{"anytime", "dropcompute"} {
 		p := newParty(rand.New(rand.NewPCG(1, 5)), work.Spec{Policy: name, Time: 5 * time.Millisecond, Micro: 2}, []int{20, 7})
 		p.draw = func(w, iter, k int) time.Duration { return time.Duration(1+iter) * 2 * time.Millisecond }
-		for iter, want := range [][2]int{{3, 3}, {2, 2}, {1, 1}, {1, 1}} { // the step that begins at 4 ms is the last; then 4 ms, 6 ms and 8 ms each
+		// the step that begins at 4 ms is the last; then 4 ms, 6 ms and 8 ms each
+		for iter, want := range [][2]int{{3, 3}, {2, 2}, {1, 1}, {1, 1}} {
 			p.iterate(int64(iter), func() {})
 			for w := range 2 {
 				if got := len(p.ends[w][iter]); got != want[w] || p.used[w][iter] != 5*time.Millisecond {
@@ -552,7 +558,8 @@ func TestProfilesAreBounded(t *testing.T) {
 				t.Fatalf("a mark at %d, steps of %d", n, step)
 			}
 		}
-		q := of(newDropCompute(work.Spec{Policy: "dropcompute", Micro: int(step), Profile: rapid.Int64Range(1, work.ProfileMax).Draw(t, "profile")}, Env{Batches: []int{int(batch), 1}}))
+		q := of(newDropCompute(work.Spec{Policy: "dropcompute", Micro: int(step),
+			Profile: rapid.Int64Range(1, work.ProfileMax).Draw(t, "profile")}, Env{Batches: []int{int(batch), 1}}))
 		if n := len(q.Memory()); n > numbersMax+6 {
 			t.Fatalf("a memory of %d numbers", n)
 		}

@@ -65,7 +65,8 @@ type proffer struct {
 func newEPSP(s work.Spec, e Env) core.Work {
 	n := len(e.Batches)
 	p := &epsp{lender: newLender(s, e), batches: e.Batches, alpha: s.Alpha, rate: s.Rate, takesFrom: -1,
-		speeds: make([]float64, n), took: make([]time.Duration, n), finished: slices.Repeat([]int64{-1}, n), owed: make([]bool, n), asked: make([]bool, n)}
+		speeds: make([]float64, n), took: make([]time.Duration, n), finished: slices.Repeat([]int64{-1}, n),
+		owed: make([]bool, n), asked: make([]bool, n)}
 	p.keeps = p.isFasterThere
 	p.threads = newThreads(s, e)
 	return p
@@ -119,7 +120,8 @@ func (p *epsp) ask(out []core.Order) []core.Order {
 	p.best = proffer{}
 	for w := range p.batches {
 		if p.asked[w] = int32(w) != p.me && !p.gone[w]; p.asked[w] {
-			out = append(out, tell(int32(w), idle, wire.Header{Iter: p.iter, Loss: p.speedWithAll(), Blocked: int64(p.took[p.me]), Correct: int64(p.threads.held[p.me])}))
+			out = append(out, tell(int32(w), idle,
+				wire.Header{Iter: p.iter, Loss: p.speedWithAll(), Blocked: int64(p.took[p.me]), Correct: int64(p.threads.held[p.me])}))
 		}
 	}
 	return out
@@ -143,7 +145,8 @@ func (p *epsp) heard(m *wire.Header, out []core.Order) []core.Order {
 			return p.ask(out)
 		}
 		p.asked[from] = false
-		if o := (proffer{from, m.Iter, m.Samples, m.Loss, time.Duration(m.Blocked)}); o.samples > 0 && o.iter <= p.iter && o.finish > p.best.finish {
+		if o := (proffer{from, m.Iter, m.Samples, m.Loss, time.Duration(m.Blocked)}); o.samples > 0 && o.iter <= p.iter &&
+			o.finish > p.best.finish {
 			p.best = o
 		}
 		return p.decide(out)

@@ -27,8 +27,9 @@ import (
 //
 // A recall that crosses begun has no effect: the helper ignores it, and the owner waits for the helper's push. So at any
 // time one worker alone may compute a chunk, and it counts once. If a helper is lost, the owner computes all of its chunks
-// again, because it does not know which pushes have landed. If it has left, it has said that they have. A push of the helper that had landed is the same part of the same
-// iteration, and counts once on the servers. A chunk is computed in one step, because nothing takes back what has begun.
+// again, because it does not know which pushes have landed. If it has left, it has said that they have. A push of the
+// helper that had landed is the same part of the same iteration, and counts once on the servers. A chunk is computed
+// in one step, because nothing takes back what has begun.
 const (
 	give   uint8 = iota // compute the samples [Samples, Correct) of my iteration Iter; they are its part Part
 	begun               // I compute part Part of your iteration Iter
@@ -89,16 +90,18 @@ func (b *borrowed) task() core.Task {
 	return core.Task{Owner: b.owner, Part: b.part, Iter: b.iter, From: b.from, To: b.to}
 }
 
-// newLender makes the lender of a worker. Each step reads the parameters and writes gradients, so a step of few samples costs far more than its share of
-// the batch. By default a worker that gives nothing away takes steps of twice the size: an eighth of the batch. A quarter would be more than what
-// FlexRR calls behind, and workers that are equally fast would help each other.
+// newLender makes the lender of a worker. Each step reads the parameters and writes gradients, so a step of few
+// samples costs far more than its share of the batch. By default a worker that gives nothing away takes steps of
+// twice the size: an eighth of the batch. A quarter would be more than what FlexRR calls behind, and workers that are
+// equally fast would help each other.
 func newLender(s work.Spec, e Env) lender {
 	step := stepOf(s, e.Batches[e.Me])
 	coarse := step
 	if s.Micro == 0 {
 		coarse = max(step, int32(e.Batches[e.Me]/8))
 	}
-	return lender{me: e.Me, skips: e.Skips, step: step, coarse: coarse, iter: -1, helped: make([]bool, len(e.Batches)), gone: make([]bool, len(e.Batches))}
+	return lender{me: e.Me, skips: e.Skips, step: step, coarse: coarse, iter: -1, helped: make([]bool, len(e.Batches)),
+		gone: make([]bool, len(e.Batches))}
 }
 
 // loan is a number of samples for a helper.
@@ -327,7 +330,9 @@ func (l *lender) String() string {
 	var parts []string
 	for i := range l.chunks {
 		if c := &l.chunks[i]; !c.isPushed && !c.isBack {
-			parts = append(parts, fmt.Sprintf("worker %d has samples %d to %d of its iteration %d (%s)", c.helper, c.from, c.to-1, l.iter, [...]string{"not begun", "begun", "recalled"}[c.state]))
+			parts = append(parts,
+				fmt.Sprintf("worker %d has samples %d to %d of its iteration %d (%s)", c.helper, c.from, c.to-1, l.iter,
+					[...]string{"not begun", "begun", "recalled"}[c.state]))
 		}
 	}
 	return strings.Join(parts, "; ")

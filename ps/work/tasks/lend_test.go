@@ -190,8 +190,10 @@ func TestChunksOfALaterIterationWait(t *testing.T) {
 	}{
 		{"its iteration starts", core.WorkEvent{Kind: core.Starting, Task: core.Task{Parts: 1, Iter: 3}}, nil,
 			[]core.Task{{Parts: 1, Iter: 3, Grain: 2}, {Owner: 1, Part: 2, Iter: 3, From: 4, To: 8}}},
-		{"an earlier one starts", core.WorkEvent{Kind: core.Starting, Task: core.Task{Parts: 1, Iter: 2}}, nil, []core.Task{{Parts: 1, Iter: 2, Grain: 2}}},
-		{"it is recalled", core.WorkEvent{Kind: core.Came, Msg: wire.Header{Worker: 1, Owner: 1, Iter: 3, Part: 2, Flags: recall}}, []uint8{yours}, nil},
+		{"an earlier one starts", core.WorkEvent{Kind: core.Starting, Task: core.Task{Parts: 1, Iter: 2}}, nil,
+			[]core.Task{{Parts: 1, Iter: 2, Grain: 2}}},
+		{"it is recalled", core.WorkEvent{Kind: core.Came,
+			Msg: wire.Header{Worker: 1, Owner: 1, Iter: 3, Part: 2, Flags: recall}}, []uint8{yours}, nil},
 		{"the worker leaves", core.WorkEvent{Kind: core.Leaves}, []uint8{yours}, nil},
 		{"the owner is gone", core.WorkEvent{Kind: core.Gone, Task: core.Task{Owner: 1}}, nil, nil},
 	} {
@@ -243,8 +245,8 @@ func TestWhatHasLandedIsNotComputedAgain(t *testing.T) {
 	}
 }
 
-// Where workers may skip iterations, a helper holds no chunk of an iteration that it has not reached: a shard may wait for that iteration of the
-// owner before it lets the helper into it.
+// Where workers may skip iterations, a helper holds no chunk of an iteration that it has not reached: a shard may
+// wait for that iteration of the owner before it lets the helper into it.
 func TestChunksOfALaterIterationAreReturnedWhereWorkersSkip(t *testing.T) {
 	for _, skips := range []bool{false, true} {
 		l := newLender(work.Defaults(), Env{Me: 1, Batches: []int{8, 8}, Skips: skips})

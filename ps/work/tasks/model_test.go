@@ -105,13 +105,16 @@ type modelWorker struct {
 }
 
 func newModel(s work.Spec, batches []int, iterations []int64) *model {
-	m := &model{spec: s, batches: batches, parts: map[modelIter]map[int32][2]int32{}, count: map[modelIter]int32{}, by: map[modelIter][]int32{},
+	m := &model{spec: s, batches: batches, parts: map[modelIter]map[int32][2]int32{}, count: map[modelIter]int32{},
+		by:   map[modelIter][]int32{},
 		done: make([]int64, len(batches)), out: make([]bool, len(batches))}
-	m.threads = modelThreads{given: make([]int32, len(batches)), come: make([]int32, len(batches)), used: slices.Repeat([]int32{modelBase}, len(batches))}
+	m.threads = modelThreads{given: make([]int32, len(batches)), come: make([]int32, len(batches)),
+		used: slices.Repeat([]int32{modelBase}, len(batches))}
 	for w := range batches {
 		e := Env{Me: int32(w), Batches: batches, Threads: modelBase, Hosts: hostsOf(len(batches))}
 		m.workers = append(m.workers, &modelWorker{me: int32(w), policy: New(s, e), iter: -1, iterations: iterations[w],
-			assigned: map[modelPart]bool{}, lastTo: make([]time.Duration, len(batches)), cutTo: make([]bool, len(batches)), knowsGone: make([]bool, len(batches))})
+			assigned: map[modelPart]bool{}, lastTo: make([]time.Duration, len(batches)), cutTo: make([]bool, len(batches)),
+			knowsGone: make([]bool, len(batches))})
 	}
 	return m
 }
@@ -150,7 +153,8 @@ func (m *model) run(eventsMax int) {
 
 func (m *model) String() (s string) {
 	for _, w := range m.workers {
-		s += fmt.Sprintf("\nworker %d iteration %d phase %d now %+v queue %+v left %t lost %t, %d complete, reply %d: %v", w.me, w.iter, w.phase, w.cur, w.queue, w.left, w.lost, m.done[w.me], w.reply, w.policy)
+		s += fmt.Sprintf("\nworker %d iteration %d phase %d now %+v queue %+v left %t lost %t, %d complete, reply %d: %v",
+			w.me, w.iter, w.phase, w.cur, w.queue, w.left, w.lost, m.done[w.me], w.reply, w.policy)
 		if i := (modelIter{w.me, m.done[w.me]}); len(m.parts[i]) > 0 {
 			s += fmt.Sprintf("; parts %v of %d of iteration %d have landed", m.parts[i], m.count[i], i.iter)
 		}
@@ -168,7 +172,8 @@ func (m *model) tell(w *modelWorker, ev core.WorkEvent) {
 		case core.CancelWork:
 			m.cancel(w, o.Task)
 		case core.Divide:
-			if t := o.Task; t.Owner != w.me || t.Iter != w.own.Iter || t.Parts <= w.own.Parts || w.inExtra || w.phase != mStarts && w.phase != mComputes {
+			if t := o.Task; t.Owner != w.me || t.Iter != w.own.Iter || t.Parts <= w.own.Parts || w.inExtra ||
+				w.phase != mStarts && w.phase != mComputes {
 				m.fail("worker %d divides %+v: %s", w.me, t, m)
 			}
 			w.own.Parts = o.Task.Parts
@@ -185,7 +190,8 @@ func (m *model) assign(w *modelWorker, t core.Task) {
 	name := modelPart{modelIter{t.Owner, t.Iter}, t.Part}
 	isOwn := w.starting && t.Owner == w.me
 	switch {
-	case w.left, t.From < 0, t.To > 0 && t.From >= t.To, int(t.To) > m.batches[t.Owner], t.Owner == w.me && t.Iter != w.iter, isOwn != (t.Part == 0), w.assigned[name]:
+	case w.left, t.From < 0, t.To > 0 && t.From >= t.To, int(t.To) > m.batches[t.Owner], t.Owner == w.me &&
+		t.Iter != w.iter, isOwn != (t.Part == 0), w.assigned[name]:
 		m.fail("worker %d is assigned %+v; twice: %t: %s", w.me, t, w.assigned[name], m)
 	}
 	w.assigned[name] = true

@@ -8,8 +8,9 @@ import (
 )
 
 // partial sends the results of several batches, one after the other (Ozfatura, Gunduz, Ulukus, arXiv 1808.02240: several
-// messages an iteration, so that what a straggler has finished counts [P]). The construction is reconstructed [R]; the orders are those of Amiri and Gunduz
-// (arXiv 1810.09992), recalled [M]. Partition j of iteration t is the batch that worker j has in it. The others compute copies:
+// messages an iteration, so that what a straggler has finished counts [P]). The construction is reconstructed [R];
+// the orders are those of Amiri and Gunduz (arXiv 1810.09992), recalled [M]. Partition j of iteration t is the batch
+// that worker j has in it. The others compute copies:
 //
 //	worker i   computes the partitions TO(i,1) = i, TO(i,2) ... TO(i,load) in this order, and pushes each as the push of its owner
 //	server     takes the first copy of each partition, closes the iteration at `required` partitions, and answers all
@@ -115,7 +116,8 @@ func (p *partial) String() string {
 		}
 	}
 	if t := p.current; t.Part < t.Parts-1 {
-		return fmt.Sprintf(p.name+": of iteration %d it came to its private part, samples up to %d, and partitions %v are left", p.iter, p.private[p.me], left)
+		return fmt.Sprintf(p.name+": of iteration %d it came to its private part, samples up to %d, and partitions %v "+
+			"are left", p.iter, p.private[p.me], left)
 	}
 	return fmt.Sprintf(p.name+": of iteration %d it came to partition %d of %v, and %v are left", p.iter, p.current.Owner, p.order, left)
 }

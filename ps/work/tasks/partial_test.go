@@ -52,7 +52,8 @@ func script(p core.Work, me int32, closed []int) string {
 		return orders
 	}
 	for iter, after := range closed {
-		orders := say(core.WorkEvent{Kind: core.Starting, Task: core.Task{Owner: me, Parts: 1, Iter: int64(iter)}}, fmt.Sprintf("iteration %d", iter))
+		orders := say(core.WorkEvent{Kind: core.Starting, Task: core.Task{Owner: me, Parts: 1, Iter: int64(iter)}},
+			fmt.Sprintf("iteration %d", iter))
 		for n := 0; len(orders) > 0; n++ {
 			if n == after {
 				say(core.WorkEvent{Kind: core.Answered}, "all shards answer")
@@ -146,7 +147,8 @@ func TestPartialIsItsTwin(t *testing.T) {
 					kept = kept[1:]
 				}
 				if k == closes {
-					if c := p.Step(core.WorkEvent{Kind: core.Answered}, nil); len(c) != 1 || c[0].Kind != core.CancelWork || c[0].Task.Owner != task.Owner || c[0].Task.To != 0 {
+					if c := p.Step(core.WorkEvent{Kind: core.Answered}, nil); len(c) != 1 || c[0].Kind != core.CancelWork ||
+						c[0].Task.Owner != task.Owner || c[0].Task.To != 0 {
 						t.Fatalf("answered while it computes %+v: %+v", task, c)
 					}
 					if after := p.Step(core.WorkEvent{Kind: core.Computed, Task: task}, nil); len(after) > 0 {
@@ -165,7 +167,8 @@ func TestPartialIsItsTwin(t *testing.T) {
 	})
 }
 
-// Each partition has as many copies as the load, the first results of all workers are different partitions, and no worker has a partition twice.
+// Each partition has as many copies as the load, the first results of all workers are different partitions, and no
+// worker has a partition twice.
 func TestOwnersCoverAlike(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		for load := 1; load <= n; load++ {

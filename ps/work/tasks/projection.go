@@ -9,8 +9,9 @@ import (
 
 // The straggler projection of epsp: what the worker measures of itself, and how long an iteration takes everybody.
 
-// measure follows the speed from step to step of whatever the worker computes. The last step of a task also pushes, so it counts only where a
-// task has no other. Samples and times are summed apart: a mean of speeds would believe a step that took no time.
+// measure follows the speed from step to step of whatever the worker computes. The last step of a task also pushes,
+// so it counts only where a task has no other. Samples and times are summed apart: a mean of speeds would believe a
+// step that took no time.
 func (p *epsp) measure(ev *core.WorkEvent) {
 	m := &p.meter
 	if t := &ev.Task; !m.isOn || t.Owner != m.task.Owner || t.Part != m.task.Part || t.Iter != m.task.Iter {
@@ -47,7 +48,8 @@ type meter struct {
 // speed is what the worker computes at now: less than measured, if the current step takes longer than it should.
 func (p *epsp) speed() float64 {
 	u := p.speeds[p.me]
-	if took, n := (p.now - p.meter.at).Seconds(), float64(p.meter.samples-p.meter.from); p.meter.isOn && took > 0 && n > 0 && (u == 0 || n/took < u) {
+	if took, n := (p.now - p.meter.at).Seconds(), float64(p.meter.samples-p.meter.from); p.meter.isOn && took > 0 &&
+		n > 0 && (u == 0 || n/took < u) {
 		return n / took
 	}
 	return u

@@ -42,7 +42,8 @@ func (d *drawing) of(m *model) {
 			}
 		}
 		if t.To > t.From {
-			fmt.Fprintf(&d.messages, "%8.2f ms  worker %d       computes samples %d to %d of worker %d's iteration %d\n", float64(from)/1e6, by, t.From, t.To-1, t.Owner, t.Iter)
+			fmt.Fprintf(&d.messages, "%8.2f ms  worker %d       computes samples %d to %d of worker %d's iteration %d\n",
+				float64(from)/1e6, by, t.From, t.To-1, t.Owner, t.Iter)
 		}
 	}
 }
@@ -72,7 +73,8 @@ func messageText(policy string, m wire.Header) string {
 		}
 		return fmt.Sprintf("idle in iteration %d, after %.2f ms, %.0f samples a second", m.Iter, float64(m.Blocked)/1e6, m.Loss)
 	case offer:
-		return fmt.Sprintf("offer of iteration %d: %d samples have not begun; it would take %.2f ms, at %.0f samples a second", m.Iter, m.Samples, float64(m.Blocked)/1e6, m.Loss) +
+		return fmt.Sprintf("offer of iteration %d: %d samples have not begun; it would take %.2f ms, at %.0f samples a "+
+			"second", m.Iter, m.Samples, float64(m.Blocked)/1e6, m.Loss) +
 			map[bool]string{true: "; the answer to take"}[m.Part == 1]
 	case thread:
 		return fmt.Sprintf("one of its threads, at the start of iteration %d", m.Iter)

@@ -6,12 +6,13 @@ import (
 	"fluentps/ps/work"
 )
 
-// The elastic control of parallelism within a worker, of epsp. That Falcon has one is the paper's [P]; what it is in detail is reconstructed [R].
-// The parallelism p of a worker is the number of threads of its kernels. It changes only when the worker starts an iteration. Each worker begins
-// with device.threads, and a thread that one worker gives up is another one's on the same host. So a host computes with as many threads as ever:
+// The elastic control of parallelism within a worker, of epsp. That Falcon has one is the paper's [P]; what it is in
+// detail is reconstructed [R]. The parallelism p of a worker is the number of threads of its kernels. It changes only
+// when the worker starts an iteration. Each worker begins with device.threads, and a thread that one worker gives up
+// is another one's on the same host. So a host computes with as many threads as ever:
 //
-//	taker   of a host's workers with batch / u > (1 + alpha) T and p < threads_max the one that takes longest; it uses the thread from its next
-//	        iteration on
+//	taker   of a host's workers with batch / u > (1 + alpha) T and p < threads_max the one that takes longest; it uses the thread from
+//	        its next iteration on
 //	giver   of a host's workers with p > 1 the one that would take the shortest time with a thread less; it gives one if that is less
 //	        than the taker takes now. So each move makes the slower of the two faster, and none is taken back
 //

@@ -10,8 +10,8 @@ import (
 	"fluentps/ps/core"
 )
 
-// useThreads checks that a worker starts an iteration with the threads that the ledger says: those of the start, without those that it gave away, and with
-// those that have come. So a host never computes with more than at first.
+// useThreads checks that a worker starts an iteration with the threads that the ledger says: those of the start,
+// without those that it gave away, and with those that have come. So a host never computes with more than at first.
 func (m *model) useThreads(w *modelWorker) {
 	l, most := &m.threads, int32(m.spec.ThreadsMax)
 	if m.spec.Policy != "epsp" || most == 0 {
@@ -22,7 +22,8 @@ func (m *model) useThreads(w *modelWorker) {
 	}
 	has := modelBase - l.given[w.me] + l.come[w.me]
 	if w.own.Threads != min(has, most) || w.own.Threads < 1 {
-		m.fail("worker %d takes %d threads in iteration %d; it gave %d away and %d have come, at most %d are allowed", w.me, w.own.Threads, w.iter, l.given[w.me], l.come[w.me], most)
+		m.fail("worker %d takes %d threads in iteration %d; it gave %d away and %d have come, at most %d are allowed", w.me,
+			w.own.Threads, w.iter, l.given[w.me], l.come[w.me], most)
 	}
 	l.used[w.me] = w.own.Threads
 }
@@ -72,7 +73,8 @@ func TestAThreadIsGivenAsByItsTwin(t *testing.T) {
 		bestGives, bestTakes, want := math.Inf(1), 0.0, [2]int32{-1, -1}
 		for g := range p.batches {
 			for k := range p.batches {
-				if p.gone[g] || p.gone[k] || t1.hosts[g] != t1.hosts[p.me] || t1.hosts[k] != t1.hosts[p.me] || t1.held[g] < 2 || t1.held[k] >= t1.most ||
+				if p.gone[g] || p.gone[k] || t1.hosts[g] != t1.hosts[p.me] || t1.hosts[k] != t1.hosts[p.me] || t1.held[g] < 2 ||
+					t1.held[k] >= t1.most ||
 					!(now(k) > late) {
 					continue
 				}
@@ -107,8 +109,8 @@ func TestAThreadIsGivenAsByItsTwin(t *testing.T) {
 	}
 }
 
-// Where speeds stay as they are and all know them, threads come to rest: each move makes the slower of the two faster than it was, and so no thread
-// goes back and forth. All threads of a host are there all the time.
+// Where speeds stay as they are and all know them, threads come to rest: each move makes the slower of the two faster
+// than it was, and so no thread goes back and forth. All threads of a host are there all the time.
 func TestThreadsComeToRest(t *testing.T) {
 	longest := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -134,7 +136,8 @@ func TestThreadsComeToRest(t *testing.T) {
 				}
 				quiet = 0
 				if late := float64(p.batches[to]) / was[to]; max(before(p.me), before(to)) >= late {
-					t.Fatalf("worker %d gives one of its threads to worker %d, and now they take %v and %v; that one took %v", w, to, before(p.me), before(to), late)
+					t.Fatalf("worker %d gives one of its threads to worker %d, and now they take %v and %v; that one took %v", w, to,
+						before(p.me), before(to), late)
 				}
 				if moves++; moves > 8*len(p.batches) {
 					t.Fatalf("%d moves, and no rest: %v", moves, p.threads.held)

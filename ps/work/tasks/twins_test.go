@@ -80,7 +80,8 @@ func TestFlexRRDecidesAsItsTwin(t *testing.T) {
 			twin.free[i] = true
 		}
 		for h := int32(1); h < n; h++ {
-			f := progress{known: rapid.Bool().Draw(t, "known"), iter: int64(rapid.IntRange(0, 4).Draw(t, "its iteration")), share: float64(rapid.IntRange(0, 64).Draw(t, "share")) / 64,
+			f := progress{known: rapid.Bool().Draw(t, "known"), iter: int64(rapid.IntRange(0, 4).Draw(t, "its iteration")),
+				share: float64(rapid.IntRange(0, 64).Draw(t, "share")) / 64,
 				usual: usual, at: time.Duration(rapid.IntRange(0, int(now)).Draw(t, "at"))}
 			p.helpers[h], p.given[h], p.gone[h] = f, int32(rapid.IntRange(0, 2).Draw(t, "given")), rapid.IntRange(0, 4).Draw(t, "gone") == 0
 			if f.known && !p.gone[h] {
@@ -183,8 +184,8 @@ func TestStragglersAreProjectedAsByTheirTwin(t *testing.T) {
 	}
 }
 
-// A pioneer takes as many samples of the best offer as it computes while the owner computes the rest: the most, tried one by one, in whole tasks,
-// and one task at least. It takes nothing that the owner would have computed by then.
+// A pioneer takes as many samples of the best offer as it computes while the owner computes the rest: the most, tried
+// one by one, in whole tasks, and one task at least. It takes nothing that the owner would have computed by then.
 func TestAPioneerTakesAsItsTwin(t *testing.T) {
 	took := 0
 	tenTimes(t, func(t *rapid.T) {
@@ -202,7 +203,8 @@ func TestAPioneerTakesAsItsTwin(t *testing.T) {
 			if !is {
 				continue
 			}
-			o := proffer{from: int32(w), iter: 1, samples: int64(rapid.IntRange(0, 60).Draw(t, "samples")), speed: p.speeds[w], finish: time.Duration(rapid.IntRange(1, 1_000_000).Draw(t, "finish"))}
+			o := proffer{from: int32(w), iter: 1, samples: int64(rapid.IntRange(0, 60).Draw(t, "samples")), speed: p.speeds[w],
+				finish: time.Duration(rapid.IntRange(1, 1_000_000).Draw(t, "finish"))}
 			if o.samples > 0 && (best == nil || o.finish > best.finish) {
 				best = &o
 			}
@@ -243,9 +245,10 @@ func TestAPioneerTakesAsItsTwin(t *testing.T) {
 	}
 }
 
-// All workers that know the same speeds lend at the start of an iteration what the elastic control says: with the common finish T, only a worker that would
-// take longer than (1+alpha) T gives, whole tasks, down to its share and not below; nobody gets more than its share, but for half a task of each giver; and
-// a giver keeps what is beyond its share only if nobody has room for a task of it.
+// All workers that know the same speeds lend at the start of an iteration what the elastic control says: with the
+// common finish T, only a worker that would take longer than (1+alpha) T gives, whole tasks, down to its share and
+// not below; nobody gets more than its share, but for half a task of each giver; and a giver keeps what is beyond its
+// share only if nobody has room for a task of it.
 func TestLoansFitTheSpeeds(t *testing.T) {
 	gave := 0
 	tenTimes(t, func(t *rapid.T) {

@@ -53,7 +53,8 @@ func order(s *subject) error {
 	next := 0
 	loss, _, err := s.model.Forward(b, func(l int) {
 		if l != next {
-			broken = append(broken, fmt.Errorf("its Forward calls wait(%d), want wait(%d): once for each of %d layers, first layer first", l, next, s.layers))
+			broken = append(broken, fmt.Errorf("its Forward calls wait(%d), want wait(%d): once for each of %d layers, "+
+				"first layer first", l, next, s.layers))
 		}
 		next = l + 1
 		s.restore(values, l)
@@ -65,13 +66,15 @@ func order(s *subject) error {
 		return fmt.Errorf("its Forward has called wait for %d of %d layers", next, s.layers)
 	}
 	if loss != wantLoss {
-		return fmt.Errorf("the loss is %g, and %g where all parameters are there from the start: Forward reads parameters of a layer before it has called wait", loss, wantLoss)
+		return fmt.Errorf("the loss is %g, and %g where all parameters are there from the start: Forward reads "+
+			"parameters of a layer before it has called wait", loss, wantLoss)
 	}
 	s.fill(s.grads, -1, mark)
 	next = s.layers - 1
 	err = s.model.Backward(func(l int) {
 		if l != next {
-			broken = append(broken, fmt.Errorf("its Backward calls ready(%d), want ready(%d): once for each of %d layers, last layer first", l, next, s.layers))
+			broken = append(broken, fmt.Errorf("its Backward calls ready(%d), want ready(%d): once for each of %d layers, "+
+				"last layer first", l, next, s.layers))
 			return
 		}
 		next = l - 1
@@ -162,7 +165,8 @@ func determinism(s *subject) error {
 			return fmt.Errorf("the loss %s is %g with %d hits, the first was %g with %d", what, again, hits, loss, correct)
 		}
 		if k, i, same := alike(got, want); !same {
-			return fmt.Errorf("gradient %d of %s, %s, is %g, the first was %g: does Backward overwrite, and does nothing else have an effect?", i, s.params[k].Name, what, got[k][i], want[k][i])
+			return fmt.Errorf("gradient %d of %s, %s, is %g, the first was %g: does Backward overwrite, and does nothing "+
+				"else have an effect?", i, s.params[k].Name, what, got[k][i], want[k][i])
 		}
 	}
 	return nil
@@ -187,7 +191,8 @@ func sums(s *subject) error {
 		return err
 	}
 	if !(math.Abs(a+b-whole) <= 1e-4*(1+math.Abs(whole))) || hitsA+hitsB != hits || hits < 0 || hits > Rows {
-		return fmt.Errorf("the loss of %d samples is %g with %d hits, but that of %d and %d of them %g and %g with %d and %d: a loss is a sum over samples",
+		return fmt.Errorf("the loss of %d samples is %g with %d hits, but that of %d and %d of them %g and %g with %d "+
+			"and %d: a loss is a sum over samples",
 			Rows, whole, hits, cut, Rows-cut, a, b, hitsA, hitsB)
 	}
 	for k := range want {
@@ -251,7 +256,8 @@ func differences(s *subject) error {
 				misses++
 			}
 			if !ok && (n == 0 || misses > missesMax) {
-				return fmt.Errorf("the gradient of %s says that the loss changes by %.4g along direction %d, but it changes by %.4g", p.Name, along, n, found)
+				return fmt.Errorf("the gradient of %s says that the loss changes by %.4g along direction %d, but it changes by "+
+					"%.4g", p.Name, along, n, found)
 			}
 		}
 	}
@@ -375,7 +381,8 @@ func clones(s *subject) error {
 		return err
 	}
 	if k, i, same := alike(s.grads, want); again != loss || !same {
-		return fmt.Errorf("after a step of a clone the loss is %g, before %g; gradient %d of %s is %g, before %g: the clone shares memory with its model",
+		return fmt.Errorf("after a step of a clone the loss is %g, before %g; gradient %d of %s is %g, before %g: the "+
+			"clone shares memory with its model",
 			again, loss, i, s.params[k].Name, s.grads[k][i], want[k][i])
 	}
 	return nil

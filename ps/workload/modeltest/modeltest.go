@@ -43,7 +43,8 @@ func Run(t *testing.T, e workload.ModelEntry, cases ...Case) {
 			name  string
 			holds func(s *subject) error
 		}{
-			{"architecture", architecture}, {"layers are read after wait and final at ready", order}, {"the same call gives the same bits", determinism},
+			{"architecture", architecture}, {"layers are read after wait and final at ready", order},
+			{"the same call gives the same bits", determinism},
 			{"losses and gradients are sums over samples", sums}, {"gradients are those of finite differences", differences},
 			{"Eval takes any batch", evaluation}, {"clones are apart", clones},
 		} {
@@ -63,7 +64,8 @@ func Run(t *testing.T, e workload.ModelEntry, cases ...Case) {
 // usual is a case for a model of which only the entry is known.
 func usual(e workload.ModelEntry) Case {
 	const side, classes = 12, 3
-	c := Case{Spec: workload.ModelDefaults(), Data: workload.DataSpec{Set: "generated", Rows: Rows, TestRows: 1, Features: 12, Classes: classes, Seed: 5}}
+	c := Case{Spec: workload.ModelDefaults(),
+		Data: workload.DataSpec{Set: "generated", Rows: Rows, TestRows: 1, Features: 12, Classes: classes, Seed: 5}}
 	c.Spec.Rank = 4
 	if e.Hidden {
 		c.Spec.Layers = []int{5}
@@ -72,11 +74,13 @@ func usual(e workload.ModelEntry) Case {
 	case e.Images:
 		c.Data.Image, c.Data.Features = workload.Image{Channels: 1, Height: side, Width: side}, side*side
 	case e.Ratings:
-		c.Data = workload.DataSpec{Set: "generated_ratings", Rows: Rows, TestRows: 1, Seed: 5, Matrix: workload.Matrix{Rows: 7, Columns: 6}, Rank: 2, Noise: 0.1}
+		c.Data = workload.DataSpec{Set: "generated_ratings", Rows: Rows, TestRows: 1, Seed: 5,
+			Matrix: workload.Matrix{Rows: 7, Columns: 6}, Rank: 2, Noise: 0.1}
 	case e.Sparse:
 		c.Data = workload.DataSpec{Set: "generated_sparse", Rows: Rows, TestRows: 1, Features: 20, Nonzeros: 4, Seed: 5}
 	}
-	if e.Check != nil && c.Data.Classes > 0 && e.Check(c.Spec, workload.Samples{Cols: c.Data.Features, Classes: classes, Image: c.Data.Image}) != nil {
+	if e.Check != nil && c.Data.Classes > 0 &&
+		e.Check(c.Spec, workload.Samples{Cols: c.Data.Features, Classes: classes, Image: c.Data.Image}) != nil {
 		c.Data.Classes = 2
 	}
 	return c

@@ -157,7 +157,8 @@ func (r *reader) line(number int, text string) error {
 func checkMagic(text string) error {
 	given, is := strings.CutPrefix(text, magic+" ")
 	if !is {
-		return fmt.Errorf("%.40q is not the head of a file of shapes, %q; write one with Architecture.Write", text, fmt.Sprintf("%s %d", magic, version))
+		return fmt.Errorf("%.40q is not the head of a file of shapes, %q; write one with Architecture.Write", text,
+			fmt.Sprintf("%s %d", magic, version))
 	}
 	if v, err := strconv.Atoi(strings.TrimSpace(given)); err != nil || v != version {
 		return fmt.Errorf("version %.20q of the form is not known, this program reads %d; write the file again with this program", given, version)
@@ -318,7 +319,8 @@ func (r *reader) end(words []string) error {
 		return err
 	}
 	if params != int64(r.count) || elements != r.elements {
-		return fmt.Errorf("end says %d parameters of %d elements, but the lines above have %d of %d: lines were lost or added; write the file again", params, elements, r.count, r.elements)
+		return fmt.Errorf("end says %d parameters of %d elements, but the lines above have %d of %d: lines were lost or "+
+			"added; write the file again", params, elements, r.count, r.elements)
 	}
 	r.ended = true
 	return nil

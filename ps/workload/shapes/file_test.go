@@ -50,7 +50,8 @@ func TestAFileHoldsAnArchitecture(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawn(t)
 		text := written(t, a)
-		for _, form := range []string{text, strings.ReplaceAll(text, "\n", "\r\n"), strings.Replace(text, "\nmodel", "\n\n# a comment\nmodel", 1)} {
+		for _, form := range []string{text, strings.ReplaceAll(text, "\n", "\r\n"),
+			strings.Replace(text, "\nmodel", "\n\n# a comment\nmodel", 1)} {
 			b, err := Read("net.shapes", strings.NewReader(form))
 			if err != nil {
 				t.Fatal(err)
@@ -100,7 +101,8 @@ func TestMistakesInFiles(t *testing.T) {
 	}
 	for _, c := range []struct{ old, by, want string }{
 		{"fluentps shapes 1", "hello", `net.shapes:1: "hello" is not the head of a file of shapes, "fluentps shapes 1"`},
-		{"fluentps shapes 1", "fluentps shapes 2", `net.shapes:1: version "2" of the form is not known, this program reads 1; write the file again`},
+		{"fluentps shapes 1", "fluentps shapes 2",
+			`net.shapes:1: version "2" of the form is not known, this program reads 1; write the file again`},
 		{"model net\n", "", `net.shapes:2: "scratch 8 16" stands before the line model NAME`},
 		{"model net", "model a net", "net.shapes:2: model has 2 values, need 1: model NAME"},
 		{"scratch 8 16", "model net", "net.shapes:3: the line model is there twice"},
@@ -111,7 +113,8 @@ func TestMistakesInFiles(t *testing.T) {
 		{"layer norm", "layer fc1", "net.shapes:8: layer fc1 is there twice: give each layer a name of its own"},
 		{"layer norm", "layer empty\nlayer norm", "net.shapes:9: layer empty has no parameters, need at least 1: leave the layer out"},
 		{"param fc1.bias 3", "param fc1.weight 3", "net.shapes:7: parameter fc1.weight is there twice"},
-		{"3x2 fan 2", "3x0 fan 2", "net.shapes:6: parameter fc1.weight has the shape 3x0, need dimensions of at least 1 whose product is at most 2147483647: split the parameter"},
+		{"3x2 fan 2", "3x0 fan 2", "net.shapes:6: parameter fc1.weight has the shape 3x0, need dimensions of at least 1 " +
+			"whose product is at most 2147483647: split the parameter"},
 		{"3x2 fan 2", "70000x70000", "net.shapes:6: parameter fc1.weight has the shape 70000x70000, need dimensions"},
 		{"3x2 fan 2", "3,2 fan 2", `net.shapes:6: a dimension of fc1.weight is "3,2", need a whole number from 0 to 2147483647`},
 		{"3x2 fan 2", "3x2 fan", "net.shapes:6: param has 3 values, need a name, a shape, and pairs"},
@@ -121,7 +124,8 @@ func TestMistakesInFiles(t *testing.T) {
 		{"start 1", "start x", `net.shapes:9: start of norm.scale is "x", need a number in float32`},
 		{"start 1", "start nan", "net.shapes:9: parameter norm.scale starts with NaN, need a finite number"},
 		{"row 4", "row 5", "net.shapes:11: parameter table has rows of 5 of its 24 elements, need a number that divides them"},
-		{"end 5 39", "end 5 38", "net.shapes:12: end says 5 parameters of 38 elements, but the lines above have 5 of 39: lines were lost or added"},
+		{"end 5 39", "end 5 38", "net.shapes:12: end says 5 parameters of 38 elements, but the lines above have 5 of 39: " +
+			"lines were lost or added"},
 		{"end 5 39\n", "", "net.shapes:12: the file ends without a line end PARAMETERS ELEMENTS: it was cut short; write it again"},
 		{"end 5 39\n", "end 5 39\nlayer more\n", `net.shapes:13: "layer more" stands behind the line end, which must be the last one`},
 		{small, "", "net.shapes:1: the file is empty; its first line must be"},

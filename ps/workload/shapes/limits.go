@@ -26,7 +26,8 @@ func (a *Architecture) Check() error {
 	}
 	switch {
 	case len(a.Layers) == 0:
-		return fmt.Errorf("model %s has no layers, need at least 1: group its parameters into layers, in the order in which forward reads them", a.Model)
+		return fmt.Errorf("model %s has no layers, need at least 1: group its parameters into layers, in the order in "+
+			"which forward reads them", a.Model)
 	case len(a.Layers) > layersMax:
 		return fmt.Errorf("model %s has %d layers, the limit is %d: put several parameters into a layer", a.Model, len(a.Layers), layersMax)
 	case a.Scratch.Fixed < 0 || a.Scratch.PerSample < 0:
@@ -83,7 +84,8 @@ func (s *names) param(p *Param) error {
 	}
 	for _, d := range p.Shape {
 		if d < 1 || int64(d) > tensorMax/n {
-			return fmt.Errorf("parameter %s has the shape %s, need dimensions of at least 1 whose product is at most %d: split the parameter", p.Name, shapeText(p.Shape), int64(tensorMax))
+			return fmt.Errorf("parameter %s has the shape %s, need dimensions of at least 1 whose product is at most %d: "+
+				"split the parameter", p.Name, shapeText(p.Shape), int64(tensorMax))
 		}
 		n *= int64(d)
 	}
@@ -95,11 +97,13 @@ func (s *names) param(p *Param) error {
 	case s.elements > elementsMax:
 		return fmt.Errorf("with parameter %s the model has %d elements, the limit is %d", p.Name, s.elements, int64(elementsMax))
 	case p.Row < 0 || p.Row > 0 && n%int64(p.Row) != 0:
-		return fmt.Errorf("parameter %s has rows of %d of its %d elements, need a number that divides them; 0: all elements have a gradient", p.Name, p.Row, n)
+		return fmt.Errorf("parameter %s has rows of %d of its %d elements, need a number that divides them; 0: all "+
+			"elements have a gradient", p.Name, p.Row, n)
 	case p.Fan < 0 || p.Fan > tensorMax:
 		return fmt.Errorf("parameter %s has the fan %d, need 0 to %d", p.Name, p.Fan, int64(tensorMax))
 	case p.Fan > 0 && p.Start != 0:
-		return fmt.Errorf("parameter %s has the fan %d and the start %g; need one of them: fan for random values, start for equal ones", p.Name, p.Fan, p.Start)
+		return fmt.Errorf("parameter %s has the fan %d and the start %g; need one of them: fan for random values, start "+
+			"for equal ones", p.Name, p.Fan, p.Start)
 	case math.IsNaN(float64(p.Start)) || math.IsInf(float64(p.Start), 0):
 		return fmt.Errorf("parameter %s starts with %g, need a finite number", p.Name, p.Start)
 	}

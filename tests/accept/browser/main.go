@@ -63,7 +63,8 @@ func run(program, page, screenshots string, ids []string) error {
 		return err
 	}
 	defer os.RemoveAll(profile)
-	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+		"--disable-dev-shm-usage", "--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
 	theirs, to, err := os.Pipe()
 	if err != nil {
 		return err
@@ -216,7 +217,8 @@ func (c *chromium) look(page string, width int, theme, screenshot string, ids []
 	address := (&url.URL{Scheme: "file", Path: page}).String()
 	if err := errors.Join(
 		c.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil),
-		c.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": theme}}}, nil),
+		c.call("Emulation.setEmulatedMedia",
+			map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": theme}}}, nil),
 		c.call("Page.navigate", map[string]any{"url": address}, nil)); err != nil {
 		return nil, err
 	}

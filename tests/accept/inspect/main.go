@@ -8,8 +8,8 @@
 //	                        checksum valid again.
 //	inspect lead DIR        the largest lead of a worker that the records of a run show.
 //	inspect trace FILE      a timeline passes a strict check of its format; counts of what it shows, as one JSON object.
-//	inspect table PAGE COMMAND FILE SHARE   the table behind COMMAND in PAGE is the one in FILE, numbers within SHARE; with ACCEPT_UPDATE=1 it is
-//	                        written into PAGE.
+//	inspect table PAGE COMMAND FILE SHARE   the table behind COMMAND in PAGE is the one in FILE, numbers within SHARE; with ACCEPT_UPDATE=1
+//	                        it is written into PAGE.
 //	inspect tensorboard DIR  the event files of a run folder, read by the description of their format, hold what metrics.jsonl holds.
 //	inspect peak PROGRAM COMMAND...  runs a command, and says how much memory its processes of that program took, shared memory
 //	                        counted once.
@@ -79,7 +79,8 @@ func command(args []string) error {
 	case len(args) >= 3 && args[0] == "peak":
 		return peak(args[1], args[2:])
 	}
-	return fmt.Errorf("usage: inspect get FILE PATH | intact DIR | forge FILE PATH VALUE | lead DIR | trace FILE | tensorboard DIR | table PAGE COMMAND FILE SHARE | peak PROGRAM COMMAND...; got %q", args)
+	return fmt.Errorf("usage: inspect get FILE PATH | intact DIR | forge FILE PATH VALUE | lead DIR | trace FILE | "+
+		"tensorboard DIR | table PAGE COMMAND FILE SHARE | peak PROGRAM COMMAND...; got %q", args)
 }
 
 func sameTable(page, command, file, share string) error {

@@ -75,7 +75,8 @@ func (p *peaks) look(program string, root int, windows bool) {
 		}
 	}
 	for pid := range parents {
-		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil || filepath.Base(exe) != program || !descends(parents, pid, root) {
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil || filepath.Base(exe) != program ||
+			!descends(parents, pid, root) {
 			continue
 		}
 		p.measure(pid)

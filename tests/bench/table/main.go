@@ -121,7 +121,8 @@ func (k key) ofC() key {
 }
 
 func pushpull(lines []line) [][]string {
-	rows := [][]string{{"servers+workers", "scheme", "bytes", "shared_memory", "launches", "gb_per_s", "c_whole", "c_chunks", "ratio", "round_us_p50", "c_round_us_p50", "cpu_s_per_gb", "c_cpu_s_per_gb", "cpu_ratio"}}
+	rows := [][]string{{"servers+workers", "scheme", "bytes", "shared_memory", "launches", "gb_per_s", "c_whole",
+		"c_chunks", "ratio", "round_us_p50", "c_round_us_p50", "cpu_s_per_gb", "c_cpu_s_per_gb", "cpu_ratio"}}
 	keys, ours, c := collect(lines, "pushpull")
 	speed := func(l line) float64 { return l.GBPerS }
 	round := func(l line) float64 { return l.RoundUS }
@@ -129,14 +130,17 @@ func pushpull(lines []line) [][]string {
 	for _, k := range keys {
 		ref := c[k.ofC()]
 		best := better(ref)
-		rows = append(rows, append(k.cells(), fmt.Sprint(len(ours[k])), figure(over(ours[k], speed)), figure(over(ref[0], speed)), figure(over(chunked(ref), speed)),
-			figure(ratio(ours[k], best, speed)), figure(over(ours[k], round)), figure(over(best, round)), figure(over(ours[k], cpu)), figure(over(best, cpu)), figure(ratio(ours[k], best, cpu))))
+		rows = append(rows, append(k.cells(), fmt.Sprint(len(ours[k])), figure(over(ours[k], speed)),
+			figure(over(ref[0], speed)), figure(over(chunked(ref), speed)),
+			figure(ratio(ours[k], best, speed)), figure(over(ours[k], round)), figure(over(best, round)),
+			figure(over(ours[k], cpu)), figure(over(best, cpu)), figure(ratio(ours[k], best, cpu))))
 	}
 	return rows
 }
 
 func latency(lines []line) [][]string {
-	rows := [][]string{{"bytes", "launches", "latency_us", "c_latency_us", "more_us", "stream_gb_per_s", "c_stream_gb_per_s", "both_gb_per_s", "c_both_gb_per_s"}}
+	rows := [][]string{{"bytes", "launches", "latency_us", "c_latency_us", "more_us", "stream_gb_per_s",
+		"c_stream_gb_per_s", "both_gb_per_s", "c_both_gb_per_s"}}
 	keys, ours, c := collect(lines, "comm")
 	half := func(l line) float64 { return l.LatencyUS }
 	stream := func(l line) float64 { return l.GBPerS }
@@ -147,7 +151,8 @@ func latency(lines []line) [][]string {
 		for i := range min(len(mine), len(ref)) {
 			more = append(more, mine[i].LatencyUS-ref[i].LatencyUS)
 		}
-		rows = append(rows, []string{fmt.Sprint(k.bytes), fmt.Sprint(len(mine)), figure(over(mine, half)), figure(over(ref, half)), figure(median(more)),
+		rows = append(rows, []string{fmt.Sprint(k.bytes), fmt.Sprint(len(mine)), figure(over(mine, half)),
+			figure(over(ref, half)), figure(median(more)),
 			figure(over(mine, stream)), figure(over(ref, stream)), figure(over(mine, both)), figure(over(ref, both))})
 	}
 	return rows

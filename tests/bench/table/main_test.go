@@ -22,7 +22,8 @@ func TestTable(t *testing.T) {
 	if err := run(strings.NewReader(lines), &out, true); err != nil {
 		t.Fatal(err)
 	}
-	const want = "servers+workers\tscheme\tbytes\tshared_memory\tlaunches\tgb_per_s\tc_whole\tc_chunks\tratio\tround_us_p50\tc_round_us_p50\tcpu_s_per_gb\tc_cpu_s_per_gb\tcpu_ratio\n" +
+	const want = "servers+workers\tscheme\tbytes\tshared_memory\tlaunches\tgb_per_s\tc_whole\tc_chunks\tratio\tround_us_p50" +
+		"\tc_round_us_p50\tcpu_s_per_gb\tc_cpu_s_per_gb\tcpu_ratio\n" +
 		"1+1\tasp\t4096\toff\t2\t2.50\t1.50\t6.00\t0.50\t8.00\t7.00\t1.50\t0.50\t3.00\n" +
 		"1+1\tasp\t4096\tauto\t1\t8.00\t1.50\t6.00\t2.00\t2.00\t7.00\t1.00\t0.50\t2.00\n" +
 		"bytes\tlaunches\tlatency_us\tc_latency_us\tmore_us\tstream_gb_per_s\tc_stream_gb_per_s\tboth_gb_per_s\tc_both_gb_per_s\n" +
