@@ -145,12 +145,6 @@ func (sh *ownShard) v() int64 {
 	return max(sh.low, sh.closed)
 }
 
-// rateClock is the learning-rate clock in iterations: accepted pushes / N, or versions where all advance together. A
-// change of the scheme does not move it.
-func (sh *ownShard) rateClock(workers int) float64 {
-	return float64(sh.versions.rated) / float64(workers)
-}
-
 // Check verifies the server's invariants.
 func (s *Server) Check() error {
 	var errs []error

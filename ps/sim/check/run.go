@@ -7,9 +7,10 @@ import "fluentps/ps/sim"
 // Run simulates a run under all checks.
 func Run(o sim.Options) (*sim.Result, error) {
 	var c *checker // nil in baseline allreduce, which has no nodes
-	o.Observer = func(s *sim.Simulation) (_ sim.Observer, err error) {
-		c, err = newChecker(s)
-		return c, err
+	o.Observer = func(s *sim.Simulation) (sim.Observer, error) {
+		seen, err := Observe(s)
+		c, _ = seen.(*checker)
+		return seen, err
 	}
 	r, err := sim.Run(o)
 	if err == nil && c != nil {
