@@ -12,7 +12,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
 	go test -count=1 -tags invariants ./comm/... ./ps/...
 	go test -count=1 -race -tags invariants ./comm/... ./ps/allreduce ./ps/coordinate ./ps/core/... ./ps/evaluate ./ps/replica ./ps/resume ./ps/runtime ./ps/serve ./ps/station ./ps/train
 	go test -count=1 -tags "mpi blas invariants" ./comm/mpi ./ps/runtime ./tests/mpi
-	FLUENTPS_SIM_FIRST=$((round * 1000000)) FLUENTPS_SIM_SEEDS=1000000 go test -count=1 -timeout 2h -run TestLawsOverManySeeds ./ps/sim/check
+	FLUENTPS_TEST_SIM_FIRST=$((round * 1000000)) FLUENTPS_TEST_SIM_SEEDS=1000000 go test -count=1 -timeout 2h -run TestLawsOverManySeeds ./ps/sim/check
 	tests/fuzz.sh 60
 	FLUENTPS_MUTATIONS=20000 FLUENTPS_MUTATIONS_SEED=$((round + 1000)) go test -count=1 -timeout 2h ./tests/mutations
 done

@@ -85,7 +85,7 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 	# of these tests compare it, and the third compares sums of many batches. Stage tagged runs all three. The scripts are those that
 	# another stage runs with MPI, whole. Of the simulated settings each run of this stage draws the first; make accept draws more.
 	# shellcheck disable=SC2046 # one argument per package
-	FLUENTPS_SIM_SEEDS=4000 CGO_ENABLED=0 go test -json -vet=off \
+	FLUENTPS_TEST_SIM_SEEDS=4000 CGO_ENABLED=0 go test -json -vet=off \
 		-skip '^Test((LeNet|Residual)OnTheDeviceAsOnItsTwins|SequentialTraining)$|^TestScripts$/^(bench|deaths|local|restarts|resume)$' \
 		$(go list ./... | grep -vxE 'fluentps/(tests/tidy|ps/runtime)') | keep
 	CGO_ENABLED=0 go test -json -vet=off -tags invariants -timeout=15m ./ps/runtime | keep

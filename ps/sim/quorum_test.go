@@ -159,11 +159,11 @@ func TestQuorumVersionsAreOfKWorkers(t *testing.T) {
 
 // TestQuorumHasItsWorkers: over many runs with several shards, changes of scheme, lost workers and workers that come
 // back, each version of a quorum is of the pushes of K different workers, or of all in the run, or all others wait
-// elsewhere, as they say and as the other shards show. The runs end: nobody waits for ever. FLUENTPS_SIM_SEEDS=10000
+// elsewhere, as they say and as the other shards show. The runs end: nobody waits for ever. FLUENTPS_TEST_SIM_SEEDS=10000
 // tries more.
 func TestQuorumHasItsWorkers(t *testing.T) {
 	first, n := 0, 300
-	if os.Getenv("FLUENTPS_SIM_SEEDS") != "" {
+	if os.Getenv("FLUENTPS_TEST_SIM_SEEDS") != "" {
 		first, n = simtest.SeedsFrom(t)
 	}
 	versions, fewer, said, lost, joined := 0, 0, 0, 0, 0
@@ -174,7 +174,7 @@ func TestQuorumHasItsWorkers(t *testing.T) {
 			err = q.problem
 		}
 		if err != nil {
-			t.Fatalf("FLUENTPS_SIM_FIRST=%d FLUENTPS_SIM_SEEDS=1 go test ./ps/sim -run TestQuorumHasItsWorkers: %v", seed, err)
+			t.Fatalf("FLUENTPS_TEST_SIM_FIRST=%d FLUENTPS_TEST_SIM_SEEDS=1 go test ./ps/sim -run TestQuorumHasItsWorkers: %v", seed, err)
 		}
 		versions, fewer, said, lost, joined = versions+q.versions, fewer+q.fewer, said+q.said, lost+r.Lost, joined+r.Joined
 	}

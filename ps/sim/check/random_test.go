@@ -251,7 +251,7 @@ simulate:
 		t.Fatal(err)
 	}
 	o = sim.Options{Config: cfg, Plan: plan, Rows: 30, CheckEvery: 5,
-		Replay: fmt.Sprintf("FLUENTPS_SIM_FIRST=%d FLUENTPS_SIM_SEEDS=1 go test ./ps/sim/check -run TestLawsOverManySeeds", seed)}
+		Replay: fmt.Sprintf("FLUENTPS_TEST_SIM_FIRST=%d FLUENTPS_TEST_SIM_SEEDS=1 go test ./ps/sim/check -run TestLawsOverManySeeds", seed)}
 	when := func() time.Duration { return time.Duration(r.Int64N(int64(60 * time.Millisecond))) }
 	for range r.IntN(3) {
 		o.Losses = append(o.Losses, sim.Loss{Worker: r.IntN(workers), At: when()})

@@ -100,7 +100,8 @@ func localCluster(t *testing.T, seed uint64) (o sim.Options, ok bool) {
 	if !ok {
 		return o, false
 	}
-	o.Replay = fmt.Sprintf("FLUENTPS_SIM_FIRST=%d FLUENTPS_SIM_SEEDS=1 go test ./ps/sim/check -run TestLawsOfStepsOverManySeeds", seed)
+	o.Replay = fmt.Sprintf("FLUENTPS_TEST_SIM_FIRST=%d FLUENTPS_TEST_SIM_SEEDS=1 go test ./ps/sim/check -run "+
+		"TestLawsOfStepsOverManySeeds", seed)
 	if seed%16 == 3 {
 		withGradients(t, &o)
 	}
@@ -132,7 +133,7 @@ func withGradients(t *testing.T, o *sim.Options) {
 // seeds give equal runs.
 func TestLawsOfStepsOverManySeeds(t *testing.T) {
 	first, n := simtest.SeedsFrom(t)
-	if os.Getenv("FLUENTPS_SIM_SEEDS") == "" {
+	if os.Getenv("FLUENTPS_TEST_SIM_SEEDS") == "" {
 		n = 300
 	}
 	ran, lost, joined, fragments, open, real, repeated := 0, 0, 0, 0, 0, 0, 0

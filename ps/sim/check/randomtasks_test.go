@@ -210,7 +210,8 @@ func taskCluster(t *testing.T, seed uint64) (o sim.Options, s *sharers, ok bool)
 		return o, nil, false
 	}
 	o.Joins = nil
-	o.Replay = fmt.Sprintf("FLUENTPS_SIM_FIRST=%d FLUENTPS_SIM_SEEDS=1 go test ./ps/sim/check -run TestLawsOfTasksOverManySeeds", seed)
+	o.Replay = fmt.Sprintf("FLUENTPS_TEST_SIM_FIRST=%d FLUENTPS_TEST_SIM_SEEDS=1 go test ./ps/sim/check -run "+
+		"TestLawsOfTasksOverManySeeds", seed)
 	if seed%16 == 3 {
 		withGradients(t, &o)
 	}
@@ -222,7 +223,7 @@ func taskCluster(t *testing.T, seed uint64) (o sim.Options, s *sharers, ok bool)
 // all laws hold, and an iteration has all its samples but those that were cancelled. Equal seeds give equal runs.
 func TestLawsOfTasksOverManySeeds(t *testing.T) {
 	first, n := simtest.SeedsFrom(t)
-	if os.Getenv("FLUENTPS_SIM_SEEDS") == "" {
+	if os.Getenv("FLUENTPS_TEST_SIM_SEEDS") == "" {
 		n = 600
 	}
 	ran, lost, real, given, returned, taken, cancelled := 0, 0, 0, 0, 0, 0, 0
@@ -283,7 +284,7 @@ func wantsNorms(name string, p scheme.Params) bool {
 // Random clusters and faults under the policies of the configuration.
 func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 	first, n := simtest.SeedsFrom(t)
-	if os.Getenv("FLUENTPS_SIM_SEEDS") == "" {
+	if os.Getenv("FLUENTPS_TEST_SIM_SEEDS") == "" {
 		n = 400
 	}
 	lost, threads, alphas := 0, 0, 0
@@ -296,7 +297,8 @@ func TestLawsOfTaskPoliciesOverManySeeds(t *testing.T) {
 		}
 		o.Axes = build.Axes{}
 		o.Config = withPolicy(o.Config, rand.New(rand.NewPCG(seed, 73)))
-		o.Replay = fmt.Sprintf("FLUENTPS_SIM_FIRST=%d FLUENTPS_SIM_SEEDS=1 go test ./ps/sim/check -run TestLawsOfTaskPoliciesOverManySeeds", seed)
+		o.Replay = fmt.Sprintf("FLUENTPS_TEST_SIM_FIRST=%d FLUENTPS_TEST_SIM_SEEDS=1 go test ./ps/sim/check -run "+
+			"TestLawsOfTaskPoliciesOverManySeeds", seed)
 		s, c := checked(t, o)
 		r, err := s.Run()
 		if err != nil {

@@ -148,8 +148,8 @@ type Orders func(ev core.WorkEvent, out []core.Order) []core.Order
 
 func (f Orders) Step(ev core.WorkEvent, out []core.Order) []core.Order { return f(ev, out) }
 
-// SeedsFrom reads the first seed and the number of seeds to try: FLUENTPS_SIM_SEEDS=1000000 tries many, FLUENTPS_SIM_SEEDS=1 with
-// FLUENTPS_SIM_FIRST=17 repeats one.
+// SeedsFrom reads the first seed and the number of seeds to try: FLUENTPS_TEST_SIM_SEEDS=1000000 tries many, FLUENTPS_TEST_SIM_SEEDS=1 with
+// FLUENTPS_TEST_SIM_FIRST=17 repeats one.
 func SeedsFrom(t *testing.T) (first, n int) {
 	read := func(name string, def int) int {
 		text := os.Getenv(name)
@@ -162,5 +162,5 @@ func SeedsFrom(t *testing.T) (first, n int) {
 		}
 		return v
 	}
-	return read("FLUENTPS_SIM_FIRST", 0), read("FLUENTPS_SIM_SEEDS", 10_000)
+	return read("FLUENTPS_TEST_SIM_FIRST", 0), read("FLUENTPS_TEST_SIM_SEEDS", 10_000)
 }

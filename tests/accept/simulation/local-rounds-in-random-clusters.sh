@@ -18,7 +18,7 @@ number() {
 	echo "$n"
 }
 
-FLUENTPS_SIM_SEEDS=$seeds go test ./ps/sim/check -count=1 -timeout 120m -run '^TestLawsOfStepsOverManySeeds$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/sim"
+FLUENTPS_TEST_SIM_SEEDS=$seeds go test ./ps/sim/check -count=1 -timeout 120m -run '^TestLawsOfStepsOverManySeeds$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/sim"
 simulated=$(number "runs with steps of their own")
 figure "$simulated random clusters hold all laws, $(number "with fragments") with fragments, $(number "open,") with open rounds, $(number "with gradients") with gradients, $(number "repeated") repeated to the bit; $(number "workers lost") workers lost, $(number "back;") back"
 must "$simulated >= $seeds / 3" "simulated runs"
