@@ -256,7 +256,7 @@ func TestWhatIsWrongIsARow(t *testing.T) {
 		{"losses", spoiltVar + "=gemm_tn,2,9", "", "", []string{"steps beside"}, 1,
 			map[string]string{"steps beside the CPU": "**FAIL**: the last "}, ""},
 		{"a launch", "CUEMU_FAIL=kernel:9", "", "", []string{"beside the CPU"}, 1,
-			map[string]string{"steps beside the CPU": "**FAIL**: workload: GPU 0 (Emulated GPU 0) on "}, ""},
+			map[string]string{"steps beside the CPU": "**FAIL**: model lenet: copy to the host: GPU 0 (Emulated GPU 0) on "}, ""},
 		{"pinning", "CUEMU_FAIL=cuMemHostRegister:1:1", "", "", []string{"pinned"}, 1,
 			map[string]string{"pinned memory: anonymous": "**FAIL**: GPU 0 "}, ""},
 		{"no GPU", "CUEMU_DEVICES=0", "", "", []string{"clocks", "PyTorch"}, 1,
