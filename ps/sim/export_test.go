@@ -1,6 +1,9 @@
 package sim
 
-import "fluentps/ps/core"
+import (
+	"fluentps/comm/wire"
+	"fluentps/ps/core"
+)
 
 // What the tests of this room break, or look into.
 
@@ -29,6 +32,34 @@ func (s *Simulation) RepeatMessage() {
 	id := int32(len(s.workers))
 	s.serve(event{kind: evControl, node: id, arg: s.traffic.messages.put(s.traffic.messages.all[e.arg])})
 	s.stepServer(&s.servers[0], id, core.Input{Kind: core.ReplySent})
+}
+
+// ReleaseEarly runs on until a law is broken, and answers who comes to the barrier at once. It is false if no law was broken.
+func (s *Simulation) ReleaseEarly() bool {
+	for s.broken == "" {
+		if e, from := s.q.first(); e != nil && e.kind == evControl && e.node == s.rank0() {
+			m := s.traffic.messages.take(s.q.pop(from).arg)
+			m.head.Kind = wire.Release
+			s.control(m.head.Worker, m, false)
+			continue
+		}
+		if !s.Next() {
+			return false
+		}
+	}
+	return true
+}
+
+// EndTaskAt moves the end of the task that worker 0 computes, as soon as both workers compute. grain: the samples of its next step; 0: as
+// before.
+func (s *Simulation) EndTaskAt(limit, grain int32) {
+	for !s.workers[0].pass.busy || !s.workers[1].pass.busy {
+		s.Next()
+	}
+	s.workers[0].tasks.limit = limit
+	if grain > 0 {
+		s.workers[0].tasks.task.Grain = grain
+	}
 }
 
 // Failure is the failure of a run in which a node has panicked.

@@ -14,6 +14,7 @@ import (
 	"fluentps/ps/metrics"
 	"fluentps/ps/sim"
 	"fluentps/ps/sim/calibrate"
+	"fluentps/ps/sim/check"
 	"fluentps/ps/sim/simtest"
 )
 
@@ -47,6 +48,7 @@ func recorded(t testing.TB) (o sim.Options, summary, iterations []byte) {
 // It fails the test if the simulated run breaks a law or panics.
 func tryCalibrate(t *testing.T, o sim.Options, summary, iterations []byte) (err error) {
 	t.Helper()
+	o.Observer = check.Observe
 	r := calibrate.Recording{Options: o, Summary: &metrics.Summary{}, Path: "run/iterations.csv"}
 	if err := json.Unmarshal(summary, r.Summary); err != nil {
 		return err
