@@ -9,6 +9,8 @@
 # type that it may have kernels for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=tests/lists.sh
+. tests/lists.sh
 
 tags="mpi blas"
 page=ps/LAWS.md
@@ -17,8 +19,7 @@ cores="SapphireRapids Cooperlake SkylakeX Zen Haswell Sandybridge Nehalem Core2 
 choosing=(FLUENTPS_KERNELS_ISA FLUENTPS_KERNELS_LIBRARY OPENBLAS_CORETYPE ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA)
 
 # The tests stand in the table of laws, each as folder.TestName.
-laws=$(awk '/^#/ { inside = /Laws within a kernel set/ } inside && /^\| /' $page | grep -oE '[a-z/]+\.Test\w+' | sort -u)
-[ -n "$laws" ] || { echo "tests/kernelsets.sh: $page names no tests under \"Laws within a kernel set\"" >&2 && exit 1; }
+laws=$(laws_in_sets) || { echo "tests/kernelsets.sh: $page names no tests under \"Laws within a kernel set\"" >&2 && exit 1; }
 packages=$(cut -d. -f1 <<<"$laws" | uniq)
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-kernelsets.XXXXXX")

@@ -8,6 +8,8 @@
 # shellcheck disable=SC2317,SC2329 # the stages are called by name
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=tests/lists.sh
+. tests/lists.sh
 
 tags="mpi blas"
 # Long ones first, so that no lane is left alone with one at the end. Ranks under MPI poll while they wait: beside stage tagged, stage race
@@ -101,10 +103,6 @@ declare -A computing=(
 )
 reading='RealSets|CIFAR10Moments|ReadersKeepWithinTheirMemory|ReadingTakesWhatItSays'
 untagged='check|mistakes-researcher|mistakes-student|plan|simulate|slurm|usage' # scripts that start no ranks and print the same with all tags
-
-laws_in_sets() { # the tests that ps/LAWS.md lists within a kernel set, as folder.TestName
-	awk '/^#/ { inside = /Laws within a kernel set/ } inside && /^\| /' ps/LAWS.md | grep -oE '[a-z/]+\.Test\w+' | sort -u | grep .
-}
 
 stage_tagged() { # with MPI and the kernels in C, what these can change; each test that needs ranks starts mpirun itself
 	local cgo list dir package laws whole_in_pure='ps/(runtime|sim(/.*)?)'
@@ -215,15 +213,11 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 	done
 }
 
-pure_packages() { # as one regular expression
-	sed -n '/^var pure = /,/}/p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|' | grep .
-}
-
 stage_race() { # packages without cgo, with the invariant checks that only this tag turns on
 	# What starts no goroutine has no races, and takes ten times as long under the detector. tests/tidy holds the pure
 	# packages to it; alone holds some others. Package workload's networks would take minutes, and runs with them are in runtime. Package bench
 	# times kernels in plain Go, and drives runs of runtime.
-	local alone="ps/workload configs ps/params ps/checkpoint ps/foreign ps/references ps/verify ps/whatif comm/inflight" raced
+	local raced
 	unset FLUENTPS_KERNELS_LIBRARY # as in stage pure
 	# A test of workload that measures the heap beside it does so in a goroutine that touches nothing of the package.
 	# shellcheck disable=SC2086 # one argument per folder
@@ -237,8 +231,8 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 	go test -json -vet=off -race -tags invariants -timeout=25m $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|${alone// /|}|ps/bench|ps/runtime)(/|\$)") | keep
 	# Stage pure runs all tests of ps/runtime. Those in the list run what the others run, statement by statement
 	# (tests/accept/run/races-are-looked-for-everywhere.sh).
-	raced=$(grep -v '^#' tests/raced.txt | paste -sd '|')
-	go test -json -vet=off -race -tags invariants -timeout=25m -run "^($raced)\$" ./ps/runtime | keep
+	raced=$(raced_tests)
+	go test -json -vet=off -race -tags invariants -timeout=25m -run "$raced" ./ps/runtime | keep
 }
 
 # Each stage is a process of its own: bash turns `set -e` off inside a function whose outcome is tested.

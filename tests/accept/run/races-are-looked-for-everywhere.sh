@@ -6,9 +6,12 @@ set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-pure=$(sed -n 's/^var pure = //p' tests/tidy/pure_test.go | grep -oE '[a-z]+/[a-z]+' | paste -sd '|')
-packages=$(go list ./ps/... ./comm/... | grep -vE "^fluentps/($pure|ps/workload|ps/params|ps/checkpoint|ps/bench|ps/report)(/|$)" | paste -sd ,)
-raced=$(grep -v '^#' tests/raced.txt | paste -sd '|')
+# shellcheck source=tests/lists.sh
+. tests/lists.sh
+
+pure=$(pure_packages)
+packages=$(go list ./ps/... ./comm/... | grep -vE "^fluentps/($pure|${alone// /|}|ps/bench)(/|$)" | paste -sd ,)
+raced=$(raced_tests)
 
 CGO_ENABLED=0 go test -c -vet=off -tags invariants -cover -coverpkg="$packages" -o "$TMP/runtime.test" ./ps/runtime
 cover() { # NAME PATTERN: the statements that the tests run, one a line
@@ -17,7 +20,7 @@ cover() { # NAME PATTERN: the statements that the tests run, one a line
 	awk '$NF > 0 && !/^mode:/ { print $1 }' "$TMP/$1.profile" | sort -u >"$TMP/$1.blocks"
 }
 cover all "${ACCEPT_TESTS:-.}"
-cover raced "^($raced)\$"
+cover raced "$raced"
 
 comm -23 "$TMP/all.blocks" "$TMP/raced.blocks" >"$TMP/left"
 all=$(wc -l <"$TMP/all.blocks")
