@@ -75,8 +75,8 @@ func (r *Search) readOrigin(dir string, m *checkpoint.Manifest) (*Origin, error)
 		if err := q.rescale(int64(n)); err != nil {
 			return nil, err
 		}
-		// a first plan begins, at the same iteration for all
 	} else if c := r.station.Config; c.DealsBatches() && !q.State.Work.Continues(c.Work, r.workEnv()) {
+		// a first plan begins, at the same iteration for all
 		q.Starts = slices.Repeat([]int64{slices.Max(q.Starts)}, n)
 	}
 	return q, nil
