@@ -47,7 +47,7 @@ VERSION = $(shell git describe --tags --always 2>/dev/null || echo unversioned)
 COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY = $(shell test -z "$$(git status --porcelain 2>/dev/null)" || echo true)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
-LDFLAGS = -X fluentps/verbs.version=$(VERSION) -X fluentps/verbs.commit=$(COMMIT) -X fluentps/verbs.dirty=$(DIRTY)
+LDFLAGS = -X fluentps/internal/verbs.version=$(VERSION) -X fluentps/internal/verbs.commit=$(COMMIT) -X fluentps/internal/verbs.dirty=$(DIRTY)
 
 # Open MPI refuses root without these; they are harmless for others.
 export OMPI_ALLOW_RUN_AS_ROOT := 1
@@ -82,7 +82,7 @@ test: build ## everything that CI runs: lint, tidy, pure Go, both MPIs, Slurm, C
 	@tests/test.sh
 
 pictures: build ## draw the pictures of the pages again
-	ps/report/pictures/draw.sh
+	internal/show/report/pictures/draw.sh
 
 lint: deps ## gofmt, go vet and staticcheck, with and without the build tags; shellcheck
 	@tests/test.sh lint
@@ -102,7 +102,7 @@ bench: build ## push, pull and messages beside references in C, as ratios (LAUNC
 	@tests/bench/run.sh
 
 bench-go: deps ## Go micro-benchmarks of kernels, wire and transports
-	@$(BUILD_ENV) go test -tags "$(TAGS)" -run '^$$' -bench . -benchmem ./comm/... ./kernels/... ./ps/...
+	@$(BUILD_ENV) go test -tags "$(TAGS)" -run '^$$' -bench . -benchmem ./internal/... ./kernels/... ./ps/...
 
 golden: deps ## rewrite the golden files; read the diff before you commit it
 	@tests/golden.sh

@@ -9,9 +9,9 @@
 package fluentps
 
 import (
+	"fluentps/internal/verbs"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
-	"fluentps/verbs"
 )
 
 // Option adds something of your module to the program.

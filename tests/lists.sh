@@ -8,9 +8,9 @@ pure_packages() {
 
 # alone are further packages that start no goroutine; stage race looks whether that is so.
 # shellcheck disable=SC2034 # for those who source this
-alone="ps/workload configs ps/params ps/checkpoint ps/foreign ps/references ps/verify ps/whatif comm/inflight"
+alone="ps/workload internal/configs internal/show/params internal/disk/checkpoint internal/disk/foreign internal/plan/references internal/show/verify internal/sim/whatif internal/comm/inflight internal/core/tasks internal/show/report/folder ps/scheme/example ps/scheme/schemetest"
 
-# raced_tests are the tests of ps/runtime that stage race runs, as one regular expression.
+# raced_tests are the tests of internal/rank/runtime that stage race runs, as one regular expression.
 raced_tests() { echo "^($(grep -v '^#' tests/raced.txt | paste -sd '|'))\$"; }
 
 # laws_in_sets are the tests that ps/LAWS.md lists within a kernel set, as folder.TestName.

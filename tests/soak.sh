@@ -9,10 +9,10 @@ round=0
 while [ "$(date +%s)" -lt "$end" ]; do
 	round=$((round + 1))
 	echo "== round $round, $(((end - $(date +%s)) / 60)) minutes left"
-	go test -count=1 -tags invariants ./comm/... ./ps/...
-	go test -count=1 -race -tags invariants ./comm/... ./ps/allreduce ./ps/coordinate ./ps/core/... ./ps/evaluate ./ps/replica ./ps/resume ./ps/runtime ./ps/serve ./ps/station ./ps/train
-	go test -count=1 -tags "mpi blas invariants" ./comm/mpi ./ps/runtime ./tests/mpi
-	FLUENTPS_TEST_SIM_FIRST=$((round * 1000000)) FLUENTPS_TEST_SIM_SEEDS=1000000 go test -count=1 -timeout 2h -run TestLawsOverManySeeds ./ps/sim/check
+	go test -count=1 -tags invariants ./internal/... ./ps/...
+	go test -count=1 -race -tags invariants ./internal/comm/... ./internal/rank/allreduce ./internal/rank/coordinate ./internal/core/... ./internal/rank/evaluate ./internal/rank/replica ./internal/rank/resume ./internal/rank/runtime ./internal/rank/serve ./internal/rank/station ./internal/rank/train
+	go test -count=1 -tags "mpi blas invariants" ./internal/comm/mpi ./internal/rank/runtime ./tests/mpi
+	FLUENTPS_TEST_SIM_FIRST=$((round * 1000000)) FLUENTPS_TEST_SIM_SEEDS=1000000 go test -count=1 -timeout 2h -run TestLawsOverManySeeds ./internal/sim/check
 	tests/fuzz.sh 60
 	FLUENTPS_MUTATIONS=20000 FLUENTPS_MUTATIONS_SEED=$((round + 1000)) go test -count=1 -timeout 2h ./tests/mutations
 done

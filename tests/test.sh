@@ -64,9 +64,9 @@ stage_lint() { # what a reader of the code should never have to notice
 	tests/with-cuda.sh go vet $others
 	# shellcheck disable=SC2086 # one argument per package
 	tests/with-cuda.sh go tool staticcheck $others
-	tests/with-mpich.sh go vet -tags "$tags mpich" ./comm/mpi/... ./tests/cli
+	tests/with-mpich.sh go vet -tags "$tags mpich" ./internal/comm/mpi/... ./tests/cli
 	tests/with-cuda.sh go tool deadcode -tags "$tags cuda" ./... >"$KEPT/dead"
-	if grep -vE '^([a-z/]*test|comm/faulty)/|^(fluentps|ps/(scheme|workload)/own)\.go' "$KEPT/dead"; then
+	if grep -vE '^([a-z/]*test|internal/comm/faulty)/|^(fluentps|ps/(scheme|workload)/own)\.go' "$KEPT/dead"; then
 		echo "no program needs these: remove them, or move them beside the tests that do" >&2
 		return 1
 	fi
@@ -89,15 +89,15 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 	# shellcheck disable=SC2046 # one argument per package
 	FLUENTPS_TEST_SIM_SEEDS=4000 CGO_ENABLED=0 go test -json -vet=off \
 		-skip '^Test((LeNet|Residual)OnTheDeviceAsOnItsTwins|SequentialTraining)$|^TestScripts$/^(bench|deaths|local|restarts|resume)$' \
-		$(go list ./... | grep -vxE 'fluentps/(tests/tidy|ps/runtime)') | keep
-	CGO_ENABLED=0 go test -json -vet=off -tags invariants -timeout=15m ./ps/runtime | keep
-	CGO_ENABLED=0 go test -json -vet=off -tags purego ./ps/optim ./comm/payload | keep # without vector instructions
+		$(go list ./... | grep -vxE 'fluentps/(tests/tidy|internal/rank/runtime)') | keep
+	CGO_ENABLED=0 go test -json -vet=off -tags invariants -timeout=15m ./internal/rank/runtime | keep
+	CGO_ENABLED=0 go test -json -vet=off -tags purego ./internal/policy/optim ./internal/policy/payload | keep # without vector instructions
 }
 
 # What stage nobody leaves to stage tagged, by package: what another user's rights, home and folder for sessions cannot change, since it
 # only computes, compares or prints, or does the same with one rank more. Where stage nobody has nothing to do, stage tagged runs all.
 declare -A computing=(
-	[fluentps/comm/mpi]='^TestConformance$/^ranks=[2456]$'
+	[fluentps/internal/comm/mpi]='^TestConformance$/^ranks=[2456]$'
 	[fluentps/tests/mpi]='^Test(RecordsReplay|DriversDecideAlike|(BaselinesO|AllreduceInBucketsO|MixedSchemesO|PayloadsGiveTheSameBitsO)verMPI)$'
 	[fluentps/tests/cli]='^TestScripts$/^(calibrate|explain|idle|liveness|mistakes-administrator|whatif)$'
 )
@@ -105,7 +105,7 @@ reading='RealSets|CIFAR10Moments|ReadersKeepWithinTheirMemory|ReadingTakesWhatIt
 untagged='check|mistakes-researcher|mistakes-student|plan|simulate|slurm|usage' # scripts that start no ranks and print the same with all tags
 
 stage_tagged() { # with MPI and the kernels in C, what these can change; each test that needs ranks starts mpirun itself
-	local cgo list dir package laws whole_in_pure='ps/(runtime|sim(/.*)?)'
+	local cgo list dir package laws whole_in_pure='internal/(rank/runtime|sim(/.*)?)'
 	laws=$(laws_in_sets)
 	cgo=$(cgo_packages)
 	list=$(packages_reaching "$cgo")
@@ -170,10 +170,10 @@ over_mpich='^Test(MixedSchemesOverMPI|BaselinesOverMPI|BSPGivesTheSameBitsOverMP
 over_mpich+='|APanicOnOneRankEndsAllOverMPI|TwoJobsWithSharedMemoryForOne)$'
 
 stage_mpich() { # what needs ranks once more, built for MPICH
-	# Stages tagged and nobody show what schemes, payloads, policies and folders do over a transport, and comm/mpi's conformance that this
+	# Stages tagged and nobody show what schemes, payloads, policies and folders do over a transport, and internal/comm/mpi's conformance that this
 	# transport is the same one. Left are what MPI itself does: starts, failures, sums, windows, and jobs beside each other.
 	local list
-	list=$(packages_reaching '^fluentps/comm/mpi$' | grep -vxE 'fluentps/(verbs|ps/bench|tests/mpi)')
+	list=$(packages_reaching '^fluentps/internal/comm/mpi$' | grep -vxE 'fluentps/(verbs|internal/rank/bench|tests/mpi)')
 	# shellcheck disable=SC2086 # one argument per package
 	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=15m $list ./tests/net | keep
 	tests/with-mpich.sh go test -json -vet=off -tags "$tags mpich" -timeout=10m -run "$over_mpich" ./tests/mpi | keep
@@ -187,7 +187,7 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 	fi
 	# The tests run in a copy of the tree that this user may read: the clone itself may lie under /root.
 	local list dir package
-	list="$(packages_reaching '^fluentps/comm/mpi$') $(go list ./tests/cli)"
+	list="$(packages_reaching '^fluentps/internal/comm/mpi$') $(go list ./tests/cli)"
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-nobody.XXXXXX")
 	# shellcheck disable=SC2064 # dir is wanted as it is now
 	trap "rm -rf '$dir'" EXIT
@@ -228,11 +228,11 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 	local without
 	without=$(pure_packages)
 	# shellcheck disable=SC2046 # one argument per package
-	go test -json -vet=off -race -tags invariants -timeout=25m $(go list ./comm/... ./configs/... ./ps/... | grep -vE "^fluentps/($without|${alone// /|}|ps/bench|ps/runtime)(/|\$)") | keep
-	# Stage pure runs all tests of ps/runtime. Those in the list run what the others run, statement by statement
+	go test -json -vet=off -race -tags invariants -timeout=25m $(go list ./internal/... ./ps/... | grep -vE "^fluentps/(($without)\$|(${alone// /|}|internal/rank/bench|internal/rank/runtime|internal/verbs|internal/plan/slurm)(/|\$))") | keep
+	# Stage pure runs all tests of internal/rank/runtime. Those in the list run what the others run, statement by statement
 	# (tests/accept/run/races-are-looked-for-everywhere.sh).
 	raced=$(raced_tests)
-	go test -json -vet=off -race -tags invariants -timeout=25m -run "$raced" ./ps/runtime | keep
+	go test -json -vet=off -race -tags invariants -timeout=25m -run "$raced" ./internal/rank/runtime | keep
 }
 
 # Each stage is a process of its own: bash turns `set -e` off inside a function whose outcome is tested.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"fluentps/ps/optim"
+	"fluentps/internal/policy/optim"
 )
 
 func TestByHand(t *testing.T) {

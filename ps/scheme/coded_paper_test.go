@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fluentps/internal/policy/work/code"
 	"fluentps/ps/scheme"
 	"fluentps/ps/scheme/schemetest"
-	"fluentps/ps/work/code"
 )
 
 // drawCode draws the code of a run.

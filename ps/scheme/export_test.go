@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/ps/work/code"
+	"fluentps/internal/policy/work/code"
 )
 
 // TestCode is a gradient code as a run has it. Each partition has 32 samples.

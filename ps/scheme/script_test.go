@@ -10,7 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"fluentps/ps/work/code"
+	"fluentps/internal/policy/work/code"
 )
 
 // TestScripts runs testdata/<scheme>/*.txt; -rewrite regenerates their output. The commands:

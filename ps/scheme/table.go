@@ -1,6 +1,6 @@
 package scheme
 
-import "fluentps/internal/named"
+import "fluentps/internal/policy/named"
 
 // All is the table of schemes. Config keys, explain, README rows and conformance tests come from it, so a
 // new scheme is one file and one line here; go test -run TestReadmeRows -rewrite writes its row.

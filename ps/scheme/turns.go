@@ -239,7 +239,7 @@ func (r *rotation) measure(w *turnState, busy, queued time.Duration) {
 
 // dealSlots makes a timetable from the measurements. Its start is the earliest time at which no worker's slot comes
 // before the worker is expected to be ready. Servers exchange no message: a worker announces itself to all of them at about
-// the same time, and pushes to one after the other (ps/core), so that they follow each other by a push.
+// the same time, and pushes to one after the other (internal/core), so that they follow each other by a push.
 func (r *rotation) dealSlots() {
 	n := int64(0)
 	for i := range r.workers {

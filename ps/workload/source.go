@@ -16,7 +16,7 @@ import (
 	"strings"
 	"syscall"
 
-	"fluentps/ps/durable"
+	"fluentps/internal/disk/durable"
 )
 
 // source reads a file, unpacks it if its first bytes are those of gzip, and hashes the unpacked bytes.

@@ -2,7 +2,7 @@
 
 package cli
 
-import "fluentps/comm/mpi/mpitest"
+import "fluentps/internal/comm/mpi/mpitest"
 
 // builtTags are the tags that these tests, and so the binary under test, are built with.
 const builtTags = mpitest.Tags

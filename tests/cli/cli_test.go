@@ -28,7 +28,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"fluentps/comm/mpi/mpitest"
+	"fluentps/internal/comm/mpi/mpitest"
 )
 
 var binDir string // holds the fluentps under test
@@ -113,7 +113,7 @@ func TestScripts(t *testing.T) {
 // dependOnSources lists the folders of the sources. `go test` caches a result until a file or folder that the test has read changes,
 // and does not know that the binary is built from the sources.
 func dependOnSources(t *testing.T, root string) {
-	for _, top := range []string{"cmd", "comm", "configs", "fluentps.go", "go.sum", "kernels", "ps", "slurm", "verbs"} {
+	for _, top := range []string{"cmd", "configs", "fluentps.go", "go.sum", "internal", "kernels", "ps", "slurm"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil {
 			t.Fatal(err)

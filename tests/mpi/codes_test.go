@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"fluentps/comm/mpi/mpitest"
-	"fluentps/ps/runtime"
+	"fluentps/internal/comm/mpi/mpitest"
+	"fluentps/internal/rank/runtime"
 	"fluentps/ps/workload"
 )
 

@@ -11,14 +11,14 @@ import (
 	"slices"
 	"testing"
 
-	"fluentps/comm/mpi/mpitest"
-	"fluentps/ps/build"
-	"fluentps/ps/core"
-	"fluentps/ps/layout"
+	"fluentps/internal/comm/mpi/mpitest"
+	"fluentps/internal/core"
+	"fluentps/internal/core/shard"
+	"fluentps/internal/plan/build"
+	"fluentps/internal/plan/layout"
+	"fluentps/internal/sim"
+	"fluentps/internal/sim/check"
 	"fluentps/ps/scheme"
-	"fluentps/ps/shard"
-	"fluentps/ps/sim"
-	"fluentps/ps/sim/check"
 	"fluentps/ps/workload"
 )
 

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/comm/mpi/mpitest"
-	"fluentps/comm/shm"
-	"fluentps/ps/checkpoint"
-	"fluentps/ps/runtime"
+	"fluentps/internal/comm/mpi/mpitest"
+	"fluentps/internal/comm/shm"
+	"fluentps/internal/disk/checkpoint"
+	"fluentps/internal/rank/runtime"
 )
 
 // faulty runs a job that would train for an hour. When the run folder has so many checkpoints, it calls fault with the processes of

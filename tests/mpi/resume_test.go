@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/comm/mpi/mpitest"
-	"fluentps/ps/checkpoint"
+	"fluentps/internal/comm/mpi/mpitest"
+	"fluentps/internal/disk/checkpoint"
 )
 
 // interruptAfter requests a stop when a run has written so many checkpoints.

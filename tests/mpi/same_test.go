@@ -13,15 +13,15 @@ import (
 	"sync"
 	"testing"
 
-	"fluentps/comm"
-	"fluentps/comm/inproc"
-	"fluentps/comm/mpi"
-	"fluentps/comm/mpi/mpitest"
-	"fluentps/configs"
+	"fluentps/internal/comm"
+	"fluentps/internal/comm/inproc"
+	"fluentps/internal/comm/mpi"
+	"fluentps/internal/comm/mpi/mpitest"
+	"fluentps/internal/configs"
+	"fluentps/internal/rank/runtime"
+	"fluentps/internal/show/metrics"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
-	"fluentps/ps/metrics"
-	"fluentps/ps/runtime"
 )
 
 // childVar is the variable with the settings of a rank that this test starts under mpirun.

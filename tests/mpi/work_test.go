@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"fluentps/comm/mpi/mpitest"
-	"fluentps/ps/work"
+	"fluentps/internal/comm/mpi/mpitest"
+	"fluentps/internal/policy/work"
 )
 
 // Every policy that moves, cuts or copies the work of an iteration ends over MPI, with one slow worker. Those that leave nothing out

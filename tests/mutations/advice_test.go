@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"fluentps/configs"
+	"fluentps/internal/configs"
 	"fluentps/ps/workload"
 )
 

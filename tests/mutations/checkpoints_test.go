@@ -20,13 +20,13 @@ import (
 	"sync"
 	"testing"
 
-	"fluentps/comm/inproc"
-	"fluentps/configs"
+	"fluentps/internal/comm/inproc"
+	"fluentps/internal/configs"
+	"fluentps/internal/disk/checkpoint"
+	"fluentps/internal/rank/runtime"
+	"fluentps/internal/show/metrics"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
-	"fluentps/ps/checkpoint"
-	"fluentps/ps/metrics"
-	"fluentps/ps/runtime"
 )
 
 // experiment is the configuration of the checkpoints: a few iterations on a few numbers.

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"fluentps/ps/checkpoint"
-	"fluentps/ps/durable"
-	"fluentps/ps/params"
+	"fluentps/internal/disk/checkpoint"
+	"fluentps/internal/disk/durable"
+	"fluentps/internal/show/params"
 )
 
 // paramsReaders read the parameters that a run begins with, in each form.

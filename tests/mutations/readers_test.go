@@ -13,13 +13,13 @@ import (
 	"strings"
 	"testing"
 
-	"fluentps/comm/payload"
-	"fluentps/comm/wire"
-	"fluentps/configs"
-	"fluentps/ps/checkpoint"
-	"fluentps/ps/lock"
+	"fluentps/internal/comm/wire"
+	"fluentps/internal/configs"
+	"fluentps/internal/disk/checkpoint"
+	"fluentps/internal/disk/lock"
+	"fluentps/internal/plan/slurm"
+	"fluentps/internal/policy/payload"
 	"fluentps/ps/workload"
-	"fluentps/slurm"
 )
 
 // memoryMax is the memory limit of readers: cluster.memory_max.

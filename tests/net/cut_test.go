@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/comm/mpi/mpitest"
+	"fluentps/internal/comm/mpi/mpitest"
 )
 
 // hang bounds every wait: a wait that takes longer never ends.

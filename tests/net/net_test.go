@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/comm/mpi/mpitest"
+	"fluentps/internal/comm/mpi/mpitest"
 )
 
 const (
@@ -82,7 +82,7 @@ func ours(owner int) bool {
 // binary builds the program. It lists the folders of the sources, because the cached result of `go test` depends on them.
 func binary(t *testing.T) string {
 	t.Helper()
-	for _, top := range []string{"cmd", "comm", "configs", "kernels", "ps"} {
+	for _, top := range []string{"cmd", "internal", "kernels", "ps"} {
 		err := filepath.WalkDir(filepath.Join("../..", top), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"fluentps/comm/mpi/mpitest"
+	"fluentps/internal/comm/mpi/mpitest"
 )
 
 const modelExample = "../../ps/workload/example"

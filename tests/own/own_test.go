@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"fluentps/comm/mpi/mpitest"
+	"fluentps/internal/comm/mpi/mpitest"
 )
 
 const example = "../../ps/scheme/example"
@@ -46,8 +46,8 @@ func TestAnIncompleteSchemeIsRefused(t *testing.T) {
 
 // dependOnSources lists the folders of the sources, so that `go test` does not use a cached result after a source has changed.
 func dependOnSources(t *testing.T) {
-	for _, top := range []string{"../../comm", "../../configs", "../../fluentps.go", "../../go.sum", "../../kernels",
-		"../../ps", "../../slurm", "../../verbs"} {
+	for _, top := range []string{"../../internal/comm", "../../configs", "../../fluentps.go", "../../go.sum", "../../kernels",
+		"../../ps", "../../slurm", "../../internal/verbs"} {
 		if err := filepath.WalkDir(top, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
 			t.Fatal(err)
 		}

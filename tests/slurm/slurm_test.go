@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/comm/mpi/mpitest"
+	"fluentps/internal/comm/mpi/mpitest"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing/fstest"
 
+	"fluentps/internal/policy/send"
 	"fluentps/ps/scheme"
-	"fluentps/ps/send"
 )
 
 var (
@@ -103,14 +103,14 @@ var examplesMentioned = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"README.md":                 {Data: []byte("configs/examples/a.yaml x-SCHEME.yaml\n")},
-		"configs/examples/x-s.yaml": {Data: []byte("name: x\n")},
-		"configs/examples/y-s.yaml": {Data: []byte("name: y\n")},
-		"configs/examples/x-t.yaml": {Data: []byte("name: x\n")},
-		"configs/examples/a.yaml":   {Data: []byte("name: a\n")},
-		"configs/examples/b.yaml":   {Data: []byte("name: b\n")},
-		"configs/testdata/c.yaml":   {Data: []byte("name: c\n")},
-		"configs/examples/note.md":  {Data: []byte("b.yaml\n")},
+		"README.md":                        {Data: []byte("configs/examples/a.yaml x-SCHEME.yaml\n")},
+		"configs/examples/x-s.yaml":        {Data: []byte("name: x\n")},
+		"configs/examples/y-s.yaml":        {Data: []byte("name: y\n")},
+		"configs/examples/x-t.yaml":        {Data: []byte("name: x\n")},
+		"configs/examples/a.yaml":          {Data: []byte("name: a\n")},
+		"configs/examples/b.yaml":          {Data: []byte("name: b\n")},
+		"internal/configs/testdata/c.yaml": {Data: []byte("name: c\n")},
+		"configs/examples/note.md":         {Data: []byte("b.yaml\n")},
 	},
 	schemes: []scheme.Entry{{Name: "s"}},
 	want: []string{
@@ -129,7 +129,7 @@ func examples(tr *tree) (files []*file) {
 	return files
 }
 
-const sendPage = "ps/send/README.md"
+const sendPage = "internal/policy/send/README.md"
 
 // sendRow is the line of the page on sending that belongs to a send policy.
 func sendRow(e send.Entry) string {

@@ -11,7 +11,7 @@ import (
 var (
 	makeTarget = regexp.MustCompile(`\bmake ([a-z][a-z-]*)`)
 	// ownPath is a file of the repository, alone or below the names that stand for its root.
-	ownPath = regexp.MustCompile("(?:^|[\\s\"'`(]|\\./|CLONE/|/src/)((?:cmd|comm|configs|kernels|ps|slurm|tests|verbs)/[\\w./-]*\\w)")
+	ownPath = regexp.MustCompile("(?:^|[\\s\"'`(]|\\./|CLONE/|/src/)((?:cmd|configs|internal|kernels|ps|slurm|tests)/[\\w./-]*\\w)")
 	// copied is a line by which the container copies a file or folder from the root of the repository.
 	copied = regexp.MustCompile(`^\s+(\S+) /src/\S+$`)
 )

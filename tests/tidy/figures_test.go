@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing/fstest"
 )
@@ -99,8 +100,9 @@ func unheld(tr *tree, page *file, above string) string {
 		return ""
 	}
 	if test := goTest.FindStringSubmatch(m[1]); test != nil {
+		call := regexp.MustCompile(regexp.QuoteMeta(strconv.Quote(page.name)) + `,\s+` + regexp.QuoteMeta(strconv.Quote(m[1])))
 		for _, f := range tr.files {
-			if f.dir == test[1] && f.isTest() && strings.Contains(string(f.data), fmt.Sprintf("%q, %q", page.name, m[1])) {
+			if f.dir == test[1] && f.isTest() && call.Match(f.data) {
 				return ""
 			}
 		}

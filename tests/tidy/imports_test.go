@@ -202,7 +202,7 @@ var lawsAreHeld = rule{
 			}
 			rows++
 			if !namedTest.MatchString(line) {
-				problems = append(problems, fmt.Sprintf("%s:%d: a law that names no test, as in `ps/core.TestX`", f.name, k+1))
+				problems = append(problems, fmt.Sprintf("%s:%d: a law that names no test, as in `internal/core.TestX`", f.name, k+1))
 			}
 		}
 		if rows == 0 {
@@ -211,9 +211,9 @@ var lawsAreHeld = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		laws: {Data: []byte("# Laws\n| law | held by |\n|---|---|\n| a | `ps/core.TestA` |\n| b | |\n\n| note |\n| c |\n")},
+		laws: {Data: []byte("# Laws\n| law | held by |\n|---|---|\n| a | `internal/core.TestA` |\n| b | |\n\n| note |\n| c |\n")},
 	},
-	want: []string{"ps/LAWS.md:5: a law that names no test, as in `ps/core.TestX`"},
+	want: []string{"ps/LAWS.md:5: a law that names no test, as in `internal/core.TestX`"},
 }
 
 func declaresTest(tr *tree, dir, name string) bool {

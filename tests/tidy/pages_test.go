@@ -74,16 +74,18 @@ var pagesAreTrue = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"Makefile":          {Data: []byte("test: build\n")},
-		"ps/core/a_test.go": {Data: []byte("package core\nfunc TestA() {}\n")},
-		"ps/core/b.go":      {Data: []byte("package core\nfunc TestB() {}\n")},
-		"a.md": {Data: []byte("`ps/core.TestA` `ps/core.TestB` `ps/core/b.go` ps/core/c.go `ps/core/NAMES.txt` `ps/gone/NAME`\n" +
-			"`ps/core/c.go`, `make test`, `make toast`, make do\n```\nbin/x run configs/a.yaml ./ps/core/ /usr/ps/core/d\n```\nps/gone\n")},
+		"Makefile":                {Data: []byte("test: build\n")},
+		"internal/core/a_test.go": {Data: []byte("package core\nfunc TestA() {}\n")},
+		"internal/core/b.go":      {Data: []byte("package core\nfunc TestB() {}\n")},
+		"a.md": {Data: []byte("`internal/core.TestA` `internal/core.TestB` `internal/core/b.go` " +
+			"internal/core/c.go `internal/core/NAMES.txt` `ps/gone/NAME`\n" +
+			"`internal/core/c.go`, `make test`, `make toast`, make do\n```\n" +
+			"bin/x run configs/a.yaml ./internal/core/ /usr/ps/core/d\n```\nps/gone\n")},
 	},
 	want: []string{
-		"a.md:1: there is no TestB in ps/core",
-		"a.md:1: there is no ps/core/NAMES.txt",
-		"a.md:2: there is no ps/core/c.go",
+		"a.md:1: there is no TestB in internal/core",
+		"a.md:1: there is no internal/core/NAMES.txt",
+		"a.md:2: there is no internal/core/c.go",
 		"a.md:2: there is no make toast",
 		"a.md:4: there is no configs/a.yaml",
 	},

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing/fstest"
 
-	"fluentps/ps/local"
+	"fluentps/internal/policy/local"
 )
 
 // policyNames are the names of local's policies and periods that mean nothing else.
@@ -20,14 +20,14 @@ var policiesInTheirTable = rule{
 	name: "policies-in-their-table",
 	check: func(tr *tree) (problems []string) {
 		for _, f := range tr.goFiles() {
-			if f.dir == "ps/local" || f.dir == "ps/optim" {
+			if f.dir == "internal/policy/local" || f.dir == "internal/policy/optim" {
 				continue
 			}
 			ast.Inspect(f.ast, func(n ast.Node) bool {
 				if s, ok := n.(*ast.BasicLit); ok && s.Kind == token.STRING {
 					if name, err := strconv.Unquote(s.Value); err == nil && slices.Contains(policyNames(), name) {
 						problems = append(problems,
-							fmt.Sprintf("%s:%d: names %s, a policy of local; give its entry in ps/local a field", f.name, tr.line(s.Pos()), name))
+							fmt.Sprintf("%s:%d: names %s, a policy of local; give its entry in internal/policy/local a field", f.name, tr.line(s.Pos()), name))
 					}
 				}
 				return true
@@ -36,14 +36,14 @@ var policiesInTheirTable = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/local/a.go": {Data: []byte("package local\n\nconst a = \"diloco\"\n")},
-		"ps/optim/a.go": {Data: []byte("package optim\n\nconst a = \"slowmo\"\n")},
+		"internal/policy/local/a.go": {Data: []byte("package local\n\nconst a = \"diloco\"\n")},
+		"internal/policy/optim/a.go": {Data: []byte("package optim\n\nconst a = \"slowmo\"\n")},
 		"configs/a.go": {Data: []byte("package configs\n\n// as diloco\nfunc a(s string) bool {\n\treturn s == " +
 			"\"diloco\" || s == `qsr` || s == \"set diloco\" || s == \"none\"\n}\n")},
 		"configs/a_test.go": {Data: []byte("package configs\n\nconst b = \"diloco\"\n")},
 	},
 	want: []string{
-		"configs/a.go:5: names diloco, a policy of local; give its entry in ps/local a field",
-		"configs/a.go:5: names qsr, a policy of local; give its entry in ps/local a field",
+		"configs/a.go:5: names diloco, a policy of local; give its entry in internal/policy/local a field",
+		"configs/a.go:5: names qsr, a policy of local; give its entry in internal/policy/local a field",
 	},
 }

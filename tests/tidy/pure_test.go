@@ -13,10 +13,14 @@ import (
 // pure packages decide, and never act. The simulator runs them in virtual time, and recorded runs are replayed through them. That
 // works only if they have no access to a clock, a thread, randomness or the outside. The same rules hold for the simulator itself,
 // which acts only in virtual time.
-var pure = []string{"ps/scheme", "ps/send", "ps/shard", "ps/core", "ps/optim", "ps/build", "ps/layout", "ps/network",
-	"ps/report", "ps/report/plot", "ps/snapshot",
-	"ps/sim", "ps/sim/calibrate", "ps/sim/check", "ps/sim/real", "ps/straggler", "ps/work", "ps/work/code",
-	"ps/workload/shapes", "ps/local", "ps/steps", "comm/payload", "comm/wire"}
+var pure = []string{
+	"internal/comm/wire", "internal/core", "internal/core/shard", "internal/core/snapshot", "internal/core/steps",
+	"internal/plan/build", "internal/plan/layout", "internal/plan/network", "internal/policy/local",
+	"internal/policy/optim", "internal/policy/payload", "internal/policy/send", "internal/policy/straggler",
+	"internal/policy/work", "internal/policy/work/code", "internal/show/report", "internal/show/report/plot",
+	"internal/sim", "internal/sim/calibrate", "internal/sim/check", "internal/sim/real", "ps/scheme",
+	"ps/workload/shapes",
+}
 
 // pureFiles calls visit with every node of every non-test file of the pure packages.
 func pureFiles(tr *tree, visit func(f *file, names map[string]string, n ast.Node)) {
@@ -96,17 +100,17 @@ var pureImports = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/core/a.go": {Data: []byte("package core\nimport " +
+		"internal/core/a.go": {Data: []byte("package core\nimport " +
 			"(\n\"os/signal\"\n\"sync\"\n\"log/slog\"\n\"math/rand\"\n\"math/rand/v2\"\n. \"fmt\"\n)\n")},
-		"ps/core/a_test.go": {Data: []byte("package core\nimport \"os\"\n")},
-		"ps/runtime/a.go":   {Data: []byte("package runtime\nimport \"os\"\n")},
+		"internal/core/a_test.go":    {Data: []byte("package core\nimport \"os\"\n")},
+		"internal/rank/runtime/a.go": {Data: []byte("package runtime\nimport \"os\"\n")},
 	},
 	want: []string{
-		"ps/core/a.go:3: ps/core is pure and may not import os/signal",
-		"ps/core/a.go:4: ps/core is pure and may not import sync",
-		"ps/core/a.go:5: ps/core is pure and may not import log/slog",
-		"ps/core/a.go:6: ps/core is pure and may not import math/rand",
-		"ps/core/a.go:8: a dot import hides where a name comes from",
+		"internal/core/a.go:3: internal/core is pure and may not import os/signal",
+		"internal/core/a.go:4: internal/core is pure and may not import sync",
+		"internal/core/a.go:5: internal/core is pure and may not import log/slog",
+		"internal/core/a.go:6: internal/core is pure and may not import math/rand",
+		"internal/core/a.go:8: a dot import hides where a name comes from",
 	},
 }
 
@@ -147,9 +151,10 @@ var pureRandom = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/shard/a.go": {Data: []byte("package shard\nimport \"math/rand/v2\"\nvar p *rand.PCG\nvar x = rand.IntN(3)\nvar r = rand.New(p)\n")},
+		"internal/core/shard/a.go": {Data: []byte("package shard\nimport \"math/rand/v2\"\nvar p *rand.PCG\n" +
+			"var x = rand.IntN(3)\nvar r = rand.New(p)\n")},
 	},
-	want: []string{"ps/shard/a.go:4: rand.IntN draws from a global generator; draw from the seeded one"},
+	want: []string{"internal/core/shard/a.go:4: rand.IntN draws from a global generator; draw from the seeded one"},
 }
 
 var pureFlow = rule{
@@ -178,14 +183,15 @@ var pureFlow = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/send/a.go": {Data: []byte("package send\nfunc f() {\n\tgo f()\n\tc := make(chan int)\n\tc <- 1\n\t<-c\n\tselect {}\n}\n")},
+		"internal/policy/send/a.go": {Data: []byte("package send\nfunc f() {\n" +
+			"\tgo f()\n\tc := make(chan int)\n\tc <- 1\n\t<-c\n\tselect {}\n}\n")},
 	},
 	want: []string{
-		"ps/send/a.go:3: a go statement in a pure package; drivers own all concurrency",
-		"ps/send/a.go:4: a channel in a pure package; drivers own all concurrency",
-		"ps/send/a.go:5: a channel send in a pure package; drivers own all concurrency",
-		"ps/send/a.go:6: a channel receive in a pure package; drivers own all concurrency",
-		"ps/send/a.go:7: a select in a pure package; drivers own all concurrency",
+		"internal/policy/send/a.go:3: a go statement in a pure package; drivers own all concurrency",
+		"internal/policy/send/a.go:4: a channel in a pure package; drivers own all concurrency",
+		"internal/policy/send/a.go:5: a channel send in a pure package; drivers own all concurrency",
+		"internal/policy/send/a.go:6: a channel receive in a pure package; drivers own all concurrency",
+		"internal/policy/send/a.go:7: a select in a pure package; drivers own all concurrency",
 	},
 }
 
@@ -206,11 +212,11 @@ var pureOutput = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/optim/a.go": {Data: []byte("package optim\nimport \"fmt\"\nfunc f() string " +
+		"internal/policy/optim/a.go": {Data: []byte("package optim\nimport \"fmt\"\nfunc f() string " +
 			"{\n\tfmt.Println()\n\tprintln()\n\treturn fmt.Sprint(1)\n}\n")},
 	},
 	want: []string{
-		"ps/optim/a.go:4: fmt.Println in a pure package",
-		"ps/optim/a.go:5: println in a pure package",
+		"internal/policy/optim/a.go:4: fmt.Println in a pure package",
+		"internal/policy/optim/a.go:5: println in a pure package",
 	},
 }

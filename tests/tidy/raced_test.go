@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// Stage race runs the tests of ps/runtime that tests/raced.txt lists, by name: a test that is renamed must not leave it unseen.
+// Stage race runs the tests of internal/rank/runtime that tests/raced.txt lists, by name: a test that is renamed must not leave it unseen.
 func TestRacedTestsExist(t *testing.T) {
 	list, err := os.ReadFile("../raced.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var sources strings.Builder
-	files, err := filepath.Glob("../../ps/runtime/*_test.go")
+	files, err := filepath.Glob("../../internal/rank/runtime/*_test.go")
 	if err != nil || len(files) == 0 {
-		t.Fatal("no tests in ps/runtime", err)
+		t.Fatal("no tests in internal/rank/runtime", err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -32,7 +32,7 @@ func TestRacedTestsExist(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(sources.String(), "func "+name+"(t *testing.T)") {
-			t.Errorf("tests/raced.txt lists %s, and ps/runtime has no such test: give its present name, or remove the line", name)
+			t.Errorf("tests/raced.txt lists %s, and internal/rank/runtime has no such test: give its present name, or remove the line", name)
 		}
 		if seen[name] {
 			t.Errorf("tests/raced.txt lists %s twice", name)

@@ -82,9 +82,13 @@ var functionSizes = rule{
 
 // rooms are the packages that make up a rank of a run, and the simulator (ps/ARCHITECTURE.md). Each stays small
 // enough for a reader to keep in mind.
-var rooms = []string{"ps/allreduce", "ps/build", "ps/coordinate", "ps/evaluate", "ps/layout", "ps/link",
-	"ps/liveness", "ps/replica", "ps/resume", "ps/runtime",
-	"ps/serve", "ps/sim", "ps/sim/calibrate", "ps/sim/check", "ps/sim/real", "ps/snapshot", "ps/station", "ps/train"}
+var rooms = []string{
+	"internal/core/snapshot", "internal/plan/build", "internal/plan/layout", "internal/rank/allreduce",
+	"internal/rank/coordinate", "internal/rank/evaluate", "internal/rank/link", "internal/rank/liveness",
+	"internal/rank/replica", "internal/rank/resume", "internal/rank/runtime", "internal/rank/serve",
+	"internal/rank/station", "internal/rank/train", "internal/sim", "internal/sim/calibrate", "internal/sim/check",
+	"internal/sim/real",
+}
 
 const (
 	roomFilesMax = 20
@@ -168,30 +172,30 @@ var roomSizes = rule{
 		return problems
 	},
 	bad: fstest.MapFS{
-		"ps/link/a.go": {Data: []byte("package link\nimport \"fluentps/ps/other\"\ntype A struct " +
+		"internal/rank/link/a.go": {Data: []byte("package link\nimport \"fluentps/ps/other\"\ntype A struct " +
 			"{\n\t*other.B\n\tc\n\tx, y int\n}\ntype c struct {\n\ta, b int\n}\n")},
 		"ps/other/b.go": {Data: []byte("package other\ntype B struct {\n\t" + strings.Repeat("a, ", 21) +
 			"b int\n}\ntype D struct {\n\t" + strings.Repeat("a, ", 40) + "b int\n}\n")},
-		"ps/serve/a.go":  {Data: []byte("package serve\n")},
-		"ps/serve/a0.go": {Data: []byte("package serve\n")}, "ps/serve/a1.go": {Data: []byte("package serve\n")},
-		"ps/serve/a2.go": {Data: []byte("package serve\n")},
-		"ps/serve/a3.go": {Data: []byte("package serve\n")}, "ps/serve/a4.go": {Data: []byte("package serve\n")},
-		"ps/serve/a5.go": {Data: []byte("package serve\n")},
-		"ps/serve/a6.go": {Data: []byte("package serve\n")}, "ps/serve/a7.go": {Data: []byte("package serve\n")},
-		"ps/serve/a8.go": {Data: []byte("package serve\n")},
-		"ps/serve/a9.go": {Data: []byte("package serve\n")}, "ps/serve/b0.go": {Data: []byte("package serve\n")},
-		"ps/serve/b1.go": {Data: []byte("package serve\n")},
-		"ps/serve/b2.go": {Data: []byte("package serve\n")}, "ps/serve/b3.go": {Data: []byte("package serve\n")},
-		"ps/serve/b4.go": {Data: []byte("package serve\n")},
-		"ps/serve/b5.go": {Data: []byte("package serve\n")}, "ps/serve/b6.go": {Data: []byte("package serve\n")},
-		"ps/serve/b7.go": {Data: []byte("package serve\n")},
-		"ps/serve/b8.go": {Data: []byte("package serve\n")}, "ps/serve/b9.go": {Data: []byte("package serve\n")},
-		"ps/serve/b_test.go": {Data: []byte("package serve\n")},
-		"ps/train/a.go":      {Data: []byte("package train\ntype A struct {\n\t" + strings.Repeat("a, ", 24) + "b int\n}\n")},
+		"internal/rank/serve/a.go":  {Data: []byte("package serve\n")},
+		"internal/rank/serve/a0.go": {Data: []byte("package serve\n")}, "internal/rank/serve/a1.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/a2.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/a3.go": {Data: []byte("package serve\n")}, "internal/rank/serve/a4.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/a5.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/a6.go": {Data: []byte("package serve\n")}, "internal/rank/serve/a7.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/a8.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/a9.go": {Data: []byte("package serve\n")}, "internal/rank/serve/b0.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/b1.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/b2.go": {Data: []byte("package serve\n")}, "internal/rank/serve/b3.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/b4.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/b5.go": {Data: []byte("package serve\n")}, "internal/rank/serve/b6.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/b7.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/b8.go": {Data: []byte("package serve\n")}, "internal/rank/serve/b9.go": {Data: []byte("package serve\n")},
+		"internal/rank/serve/b_test.go": {Data: []byte("package serve\n")},
+		"internal/rank/train/a.go":      {Data: []byte("package train\ntype A struct {\n\t" + strings.Repeat("a, ", 24) + "b int\n}\n")},
 	},
 	want: []string{
-		"ps/serve: 21 files, at most 20: make it two rooms",
-		"ps/link/a.go:3: struct link.A has 26 fields, at most 25: name what belongs together",
+		"internal/rank/serve: 21 files, at most 20: make it two rooms",
+		"internal/rank/link/a.go:3: struct link.A has 26 fields, at most 25: name what belongs together",
 	},
 }
 
@@ -230,7 +234,7 @@ var exits = rule{
 	name: "exits",
 	check: func(tr *tree) (problems []string) {
 		for _, f := range tr.files {
-			if f.ast == nil || f.ast.Name.Name == "main" || f.dir == "verbs" {
+			if f.ast == nil || f.ast.Name.Name == "main" || f.dir == "internal/verbs" {
 				continue
 			}
 			names := importNames(f)
@@ -256,26 +260,27 @@ var exits = rule{
 			"{\n\tos.Exit(1)\n\tlog.Fatalf(\"\")\n}\nvar quit = os.Exit\n")},
 		"a/a_test.go": {Data: []byte("package a\nimport (\n\t\"os\"\n\t\"testing\"\n)\nfunc TestMain(m *testing.M) { " +
 			"os.Exit(run()) }\nfunc run() int { os.Exit(3) }\nfunc TestF(t *testing.T) {\n\tos.Exit(1)\n}\n")},
-		"comm/mpi/a.go": {Data: []byte("package mpi\nimport \"os\"\nfunc Abort() { os.Exit(2) }\nfunc Close() { os.Exit(2) }\n")},
-		"cmd/x/x.go":    {Data: []byte("package main\nimport \"os\"\nfunc main() { os.Exit(2) }\n")},
+		"internal/comm/mpi/a.go": {Data: []byte("package mpi\nimport \"os\"\nfunc Abort() { os.Exit(2) }\nfunc Close() { os.Exit(2) }\n")},
+		"cmd/x/x.go":             {Data: []byte("package main\nimport \"os\"\nfunc main() { os.Exit(2) }\n")},
 	},
 	want: []string{
 		"a/a.go:7: os.Exit outside a command or TestMain; return an error",
 		"a/a.go:8: log.Fatalf outside a command or TestMain; return an error",
 		"a/a.go:10: os.Exit outside a command or TestMain; return an error",
 		"a/a_test.go:9: os.Exit outside a command or TestMain; return an error",
-		"comm/mpi/a.go:4: os.Exit outside a command or TestMain; return an error",
+		"internal/comm/mpi/a.go:4: os.Exit outside a command or TestMain; return an error",
 	},
 }
 
-// mayExit: Abort of comm/mpi may exit, because its contract is to end the process, and so may TestMain and the helpers in its file.
+// mayExit: Abort of internal/comm/mpi may exit, because its contract is to end the process, and so may TestMain and the helpers in its
+// file.
 func mayExit(f *file, decl ast.Decl) bool {
 	fn, ok := decl.(*ast.FuncDecl)
 	if !ok {
 		return false
 	}
 	if !f.isTest() {
-		return f.dir == "comm/mpi" && fn.Name.Name == "Abort"
+		return f.dir == "internal/comm/mpi" && fn.Name.Name == "Abort"
 	}
 	return slices.ContainsFunc(f.ast.Decls, isTestMain) && (isTestMain(fn) || !testName.MatchString(fn.Name.Name))
 }

@@ -13,8 +13,8 @@ import (
 const slash = "/"
 
 var topNames = []string{
-	".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "cmd", "comm", "configs", "fluentps.go", "go.mod", "go.sum", "internal",
-	"kernels", "ps", "slurm", "tests", "verbs",
+	".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "cmd", "configs", "fluentps.go", "go.mod", "go.sum", "internal",
+	"kernels", "ps", "slurm", "tests",
 }
 
 var topLevel = rule{
@@ -32,8 +32,8 @@ var topLevel = rule{
 	},
 	bad: fstest.MapFS{"docs/a.md": {}, "docs/b.md": {}, "ps/a.go": {Data: []byte("package ps\n")}, "bin/fluentps": {}, "x.test": {}},
 	want: []string{
-		"docs: not one of the top-level names: .ci .gitignore LICENSE Makefile README.md cmd comm configs fluentps.go " +
-			"go.mod go.sum internal kernels ps slurm tests verbs",
+		"docs: not one of the top-level names: .ci .gitignore LICENSE Makefile README.md cmd configs fluentps.go " +
+			"go.mod go.sum internal kernels ps slurm tests",
 	},
 }
 
@@ -90,7 +90,7 @@ var leftovers = rule{
 // strange matches names that a reader of the repository cannot look up: absolute paths of a developer's machine and notes that are
 // not shipped.
 var strange = regexp.MustCompile(strings.Join([]string{
-	`(^|[^\w.])` + slash + "work" + slash, // not the package ps/work
+	`(^|[^\w.])` + slash + "work" + slash, // not the package internal/policy/work
 	`\b(design|peers|sync-core|straggler-and-contention|mpi-from-go|cuda-from-go)\.` + "md",
 	`\b(style-` + `anchors|user-` + `expectations|slurm-and-` + `testbed)\b`,
 }, "|"))
@@ -108,7 +108,7 @@ var strangeNames = rule{
 	},
 	bad: fstest.MapFS{
 		"a.go": {Data: []byte("// Package a: see " + slash + "work" + slash +
-			"x, ps/work/x or ../work/x.\npackage a\n\n// As in design." + "md 4.\n")},
+			"x, internal/policy/work/x or ../work/x.\npackage a\n\n// As in design." + "md 4.\n")},
 		"b.go":            {Data: []byte("package a\n\nconst data = \"../../../" + "shared/data\"\n")},
 		"b_test.go":       {Data: []byte("package a\n\nconst data = \"../../../" + "shared/data\"\n")},
 		"tests/accept/x":  {Data: []byte("../" + "shared/data\n")},

@@ -48,7 +48,7 @@ type rule struct {
 }
 
 var rules = []rule{
-	goParses, allowedImports, tableIsTrue, lawsAreHeld, cgoBehindTags, testingStaysInTests,
+	goParses, allowedImports, tableIsTrue, importsGoDown, fewFolders, lawsAreHeld, cgoBehindTags, testingStaysInTests,
 	pureImports, pureTime, pureRandom, pureFlow, pureOutput,
 	fileSizes, functionSizes, structSizes, roomSizes, lineWidths, exits,
 	topLevel, textHygiene, leftovers, strangeNames, blobs, scripts,

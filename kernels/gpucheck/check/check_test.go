@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/comm/mpi/mpitest"
+	"fluentps/internal/comm/mpi/mpitest"
 	"fluentps/kernels"
 	"fluentps/kernels/cuda"
 	"fluentps/kernels/gpucheck"

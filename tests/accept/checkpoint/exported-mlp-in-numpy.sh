@@ -17,7 +17,7 @@ done
 rows=$(awk "BEGIN { printf \"%.0f\", 10000 * $(get "$TMP/run/summary.json" test_accuracy) }" </dev/null)
 
 # shellcheck disable=SC2016 # a fence of Markdown
-sed -n '/^```python$/,/^```$/p' ps/checkpoint/README.md | sed '1d;$d' >"$TMP/reader.py"
+sed -n '/^```python$/,/^```$/p' internal/disk/checkpoint/README.md | sed '1d;$d' >"$TMP/reader.py"
 cat >"$TMP/evaluate.py" <<'END'
 import gzip, json, struct, sys
 import numpy

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"fluentps/ps/metrics"
+	"fluentps/internal/show/metrics"
 )
 
 // lead prints the largest lead that the records of a run show.

@@ -27,8 +27,8 @@ import (
 	"strings"
 	"time"
 
-	"fluentps/ps/metrics/metricstest"
-	"fluentps/ps/timeline/timelinetest"
+	"fluentps/internal/show/metrics/metricstest"
+	"fluentps/internal/show/timeline/timelinetest"
 	"fluentps/tests/pagetest"
 )
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table of ps/local/MEASURED.md: what each policy of steps between two exchanges costs and saves, beside bsp, at the same samples. LeNet on Fashion-MNIST, 4 workers with batches of
+# The table of internal/policy/local/MEASURED.md: what each policy of steps between two exchanges costs and saves, beside bsp, at the same samples. LeNet on Fashion-MNIST, 4 workers with batches of
 # 32, 1 server, 940 steps of 20 ms each, simulated with real gradients: test accuracy, bytes, and the time at 200 Mbit/s and over links without a limit.
 #
 # Real shaped runs would take a core for each rank, so that computing takes its 20 ms; the simulator has the same arithmetic, to the bit, and models times. The time without a limit
@@ -92,4 +92,4 @@ must "$lost <= 0.03" "accuracy that a policy loses against bsp"
 must "$slowest < 1" "time of a policy at 200 Mbit/s against bsp's"
 must "$most < 1" "bytes of a policy against bsp's"
 # Kernels of another processor round otherwise, and a training amplifies that: accuracies are within a point.
-[ "$seeds" -ne 3 ] || table ps/local/MEASURED.md 0.012 "$TMP/table"
+[ "$seeds" -ne 3 ] || table internal/policy/local/MEASURED.md 0.012 "$TMP/table"

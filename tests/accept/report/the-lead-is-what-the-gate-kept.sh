@@ -7,7 +7,7 @@ set -eu
 . "$(dirname "$0")/../lib.sh"
 
 runs=${RUNS:-1000}
-(cd "$ROOT" && go test -vet=off -count=1 -timeout 60m ./ps/runtime -run '^TestTheLeadInTheRecordsIsWhatTheGateKept$' -v -lead.runs "$runs") >"$TMP/log" 2>&1 || shown "$runs random runs"
+(cd "$ROOT" && go test -vet=off -count=1 -timeout 60m ./internal/rank/runtime -run '^TestTheLeadInTheRecordsIsWhatTheGateKept$' -v -lead.runs "$runs") >"$TMP/log" 2>&1 || shown "$runs random runs"
 random=$(sed -n 's/^ *lead_test.go:[0-9]*: \([0-9]* runs: .*\)/\1/p' "$TMP/log")
 [ -n "$random" ] || shown "the test told no figure"
 

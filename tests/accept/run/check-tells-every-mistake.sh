@@ -12,9 +12,9 @@ mkdir "$TMP/cases"
 LC_ALL=C awk -v to="$TMP/cases" '
 	FNR == 1 { file = "" }
 	/^-- [^ ]+ --$/ { if (file) close(file); file = to "/" $2; printf "" >file; next }
-	file { print >file }' configs/testdata/*.txtar
+	file { print >file }' internal/configs/testdata/*.txtar
 for file in "$TMP"/cases/*.bad.yaml; do
-	[ -e "$file" ] || fail "no *.bad.yaml in configs/testdata/*.txtar"
+	[ -e "$file" ] || fail "no *.bad.yaml in internal/configs/testdata/*.txtar"
 	# The best of three: the machine may be busy with something else.
 	best=1000000
 	for _ in 1 2 3; do

@@ -13,7 +13,7 @@ run_all() {
 	local mpi=$1 tags=$2 ranks=$3 start code=0
 	shift 3
 	start=$(date +%s)
-	"$@" go test -vet=off -count=1 -timeout=8m -v -tags "$tags" -run '^Test' ./comm/mpi ./tests/mpi ./tests/net >"$TMP/$mpi.log" 2>&1 || code=$?
+	"$@" go test -vet=off -count=1 -timeout=8m -v -tags "$tags" -run '^Test' ./internal/comm/mpi ./tests/mpi ./tests/net >"$TMP/$mpi.log" 2>&1 || code=$?
 	"$@" go test -vet=off -count=1 -timeout=4m -v -tags "$tags" -run 'TestScripts/(mpi|vendor|bench)$' ./tests/cli >>"$TMP/$mpi.log" 2>&1 || code=$?
 	local passed failed skipped
 	passed=$(grep -cE '^( {4})?--- PASS' "$TMP/$mpi.log" || true)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stage race runs the tests of ps/runtime that tests/raced.txt lists. Of the statements that all tests of the package run in packages that
+# Stage race runs the tests of internal/rank/runtime that tests/raced.txt lists. Of the statements that all tests of the package run in packages that
 # are not pure, those run at least 99.5 %. Statements that they do not run are listed.
 #   ACCEPT_TESTS='^TestA'   of all tests, these only
 set -eu
@@ -10,12 +10,12 @@ set -eu
 . tests/lists.sh
 
 pure=$(pure_packages)
-packages=$(go list ./ps/... ./comm/... | grep -vE "^fluentps/($pure|${alone// /|}|ps/bench)(/|$)" | paste -sd ,)
+packages=$(go list ./ps/... ./internal/... | grep -vE "^fluentps/(($pure)$|(${alone// /|}|internal/rank/bench|internal/verbs)(/|$))" | paste -sd ,)
 raced=$(raced_tests)
 
-CGO_ENABLED=0 go test -c -vet=off -tags invariants -cover -coverpkg="$packages" -o "$TMP/runtime.test" ./ps/runtime
+CGO_ENABLED=0 go test -c -vet=off -tags invariants -cover -coverpkg="$packages" -o "$TMP/runtime.test" ./internal/rank/runtime
 cover() { # NAME PATTERN: the statements that the tests run, one a line
-	(cd ps/runtime && "$TMP/runtime.test" -test.run "$2" -test.timeout=30m -test.coverprofile "$TMP/$1.profile" >"$TMP/$1.log" 2>&1) ||
+	(cd internal/rank/runtime && "$TMP/runtime.test" -test.run "$2" -test.timeout=30m -test.coverprofile "$TMP/$1.profile" >"$TMP/$1.log" 2>&1) ||
 		fail "tests failed: $(tail -n 40 "$TMP/$1.log")"
 	awk '$NF > 0 && !/^mode:/ { print $1 }' "$TMP/$1.profile" | sort -u >"$TMP/$1.blocks"
 }

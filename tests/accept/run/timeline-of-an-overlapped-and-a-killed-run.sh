@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The timeline of an overlapped run over MPI passes a strict check of its format and shows pushes during backward, with whole arrows from
 # pushes to replies. That of a run that was killed with -9 opens, too: each rank's part, the parts joined by the command of
-# ps/metrics/README.md, and the one that a resumed run makes of them. A simulated run's passes the same check.
+# internal/show/metrics/README.md, and the one that a resumed run makes of them. A simulated run's passes the same check.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"

@@ -45,7 +45,7 @@ for bandwidth in 1GB 100MB 50MB 30MB 20MB; do
 	done
 	echo "$row" | tee -a "$TMP/table"
 done
-table ps/work/FALCON.md 0.01 "$TMP/table"
+table internal/policy/work/FALCON.md 0.01 "$TMP/table"
 ratio() { awk -v a="${took[$1${2}8]}" -v b="${took[$1${2}0]}" 'BEGIN { printf "%.3f", a / b }'; }
 figure "simulated: with threads that move an iteration takes $(ratio 1GB always), $(ratio 100MB always), $(ratio 50MB always), $(ratio 30MB always) and $(ratio 20MB always) times as long, over links of 1 GB/s, 100, 50, 30 and 20 MB/s"
 must "$(ratio 30MB always) <= 0.9" "30 MB/s: time with threads that move, of that without"

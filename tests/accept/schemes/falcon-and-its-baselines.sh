@@ -110,4 +110,4 @@ figure "simulated, s to a test accuracy of 0.80:$won won; epsp ${time[epsp, enfo
 must "${time[epsp, enforced]} < $horizon" "s of epsp, enforced"
 must "${time[epsp, slack]} < $horizon" "s of epsp, slack"
 must "${time[epsp, enforced]} < ${time[bsp]}" "s of epsp, enforced, against bsp's"
-[ "$seeds" -ne 5 ] || table ps/work/FALCON.md 0.02 "$TMP/table"
+[ "$seeds" -ne 5 ] || table internal/policy/work/FALCON.md 0.02 "$TMP/table"

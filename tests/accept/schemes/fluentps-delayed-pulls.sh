@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # FluentPS's claim on delayed pulls, simulated: soft barrier over lazy, 10 % noise, 16 workers, s in {1, 3, 5}, speed
 # ratios 1.5, 2, 3: each within 10 % of s*rho/(rho-1) + 1/2. Then lazy + PSSP beside it, and the settings at which 131 is
-# reached, as in ps/sim/testdata/delayed-pulls.md; ps/scheme/DELAYED_PULLS.md says how plausible they are.
+# reached, as in internal/sim/testdata/delayed-pulls.md; ps/scheme/DELAYED_PULLS.md says how plausible they are.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-go test ./ps/sim -count=1 -run '^(TestSoftOverLazyDelayedPulls|TestDelayedPullsTable)$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/sim -run DelayedPulls"
+go test ./internal/sim -count=1 -run '^(TestSoftOverLazyDelayedPulls|TestDelayedPullsTable)$' -v >"$TMP/log" 2>&1 || shown "go test ./internal/sim -run DelayedPulls"
 sed -n 's/.*sim_test.go:[0-9]*: //p' "$TMP/log"
 rows=$(grep -c 'ratio .* formula' "$TMP/log")
 worst=$(sed -n 's/.*ratio \([0-9.]*\), formula \([0-9.]*\).*/\1 \2/p' "$TMP/log" | awk '{ d = $1 / $2 - 1; if (d < 0) d = -d; if (d > w) w = d } END { printf "%.1f", 100 * w }')

@@ -5,7 +5,7 @@ set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-go test ./ps/sim -count=1 -run '^TestShardsOfAServerHaveOneCoin$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/sim"
+go test ./internal/sim -count=1 -run '^TestShardsOfAServerHaveOneCoin$' -v >"$TMP/log" 2>&1 || shown "go test ./internal/sim"
 leads=$(sed -n 's/.*pssp_test.go:[0-9]*: c = 0.1/c = 0.1/p' "$TMP/log")
 waits=$(sed -n 's/.*pssp_test.go:[0-9]*: delayed/delayed/p' "$TMP/log")
 if [ -z "$leads" ] || [ -z "$waits" ]; then fail "no figures"; fi

@@ -7,7 +7,7 @@ set -eu
 . "$(dirname "$0")/../lib.sh"
 
 seeds=${ACCEPT_SEEDS:-10000}
-FLUENTPS_TEST_SIM_SEEDS=$seeds go test ./ps/sim -count=1 -timeout 60m -run '^(TestQuorumVersionsAreOfKWorkers|TestQuorumHasItsWorkers)$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/sim"
+FLUENTPS_TEST_SIM_SEEDS=$seeds go test ./internal/sim -count=1 -timeout 60m -run '^(TestQuorumVersionsAreOfKWorkers|TestQuorumHasItsWorkers)$' -v >"$TMP/log" 2>&1 || shown "go test ./internal/sim"
 figure "5 workers, required: 4, grace_max: 0, one shard: $(grep -o '[0-9]* of [0-9]* versions are of fewer than 4 workers' "$TMP/log")"
 figure "$(sed -n 's/.*figure: //p' "$TMP/log")"
 must "$(sed -n 's/.*figure: \([0-9]*\) seeds.*/\1/p' "$TMP/log") == $seeds" "seeds"

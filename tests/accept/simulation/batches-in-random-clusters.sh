@@ -7,7 +7,7 @@ set -eu
 . "$(dirname "$0")/../lib.sh"
 
 seeds=${ACCEPT_SEEDS:-90000}
-FLUENTPS_TEST_SIM_SEEDS=$seeds go test ./ps/sim/check -count=1 -timeout 60m -run '^TestLawsOverManySeeds$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/sim"
+FLUENTPS_TEST_SIM_SEEDS=$seeds go test ./internal/sim/check -count=1 -timeout 60m -run '^TestLawsOverManySeeds$' -v >"$TMP/log" 2>&1 || shown "go test ./internal/sim"
 # number WHAT: the number before these words.
 number() {
 	local n

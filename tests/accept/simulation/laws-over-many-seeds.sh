@@ -6,7 +6,7 @@ set -eu
 . "$(dirname "$0")/../lib.sh"
 
 CGO_ENABLED=0 FLUENTPS_TEST_SIM_FIRST=${FIRST:-0} FLUENTPS_TEST_SIM_SEEDS=${SEEDS:-10000} \
-	go test -count=1 -vet=off -timeout=60m -v -run 'OverManySeeds$' ./ps/sim/... >"$TMP/said" 2>&1 || fail "$(grep -vE '^=== ' "$TMP/said" | tail -n 40)"
+	go test -count=1 -vet=off -timeout=60m -v -run 'OverManySeeds$' ./internal/sim/... >"$TMP/said" 2>&1 || fail "$(grep -vE '^=== ' "$TMP/said" | tail -n 40)"
 ran=$(grep -cE '^--- PASS: Test.*OverManySeeds' "$TMP/said") || true
 [ "$ran" -ge 4 ] || fail "only $ran tests of laws over many seeds were run"
 figure "$ran tests of laws, over ${SEEDS:-10000} seeds each:"

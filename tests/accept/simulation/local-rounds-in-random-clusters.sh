@@ -18,11 +18,11 @@ number() {
 	echo "$n"
 }
 
-FLUENTPS_TEST_SIM_SEEDS=$seeds go test ./ps/sim/check -count=1 -timeout 120m -run '^TestLawsOfStepsOverManySeeds$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/sim"
+FLUENTPS_TEST_SIM_SEEDS=$seeds go test ./internal/sim/check -count=1 -timeout 120m -run '^TestLawsOfStepsOverManySeeds$' -v >"$TMP/log" 2>&1 || shown "go test ./internal/sim"
 simulated=$(number "runs with steps of their own")
 figure "$simulated random clusters hold all laws, $(number "with fragments") with fragments, $(number "open,") with open rounds, $(number "with gradients") with gradients, $(number "repeated") repeated to the bit; $(number "workers lost") workers lost, $(number "back;") back"
 must "$simulated >= $seeds / 3" "simulated runs"
 
-FLUENTPS_LOCAL_RUNS=$runs go test ./ps/runtime -count=1 -timeout 300m -parallel 8 -run '^TestRandomRunsOfStepsResume$' -v >"$TMP/log" 2>&1 || shown "go test ./ps/runtime"
+FLUENTPS_LOCAL_RUNS=$runs go test ./internal/rank/runtime -count=1 -timeout 300m -parallel 8 -run '^TestRandomRunsOfStepsResume$' -v >"$TMP/log" 2>&1 || shown "go test ./internal/rank/runtime"
 figure "$(number "runs in") real runs in $(number parts) parts with $(number checkpoints) checkpoints, $(number "resumed with other workers") resumed with other workers, $(number "stopped by a signal") stopped by a signal, $(number "compared bit by bit") equal to the bit to a run without interruption"
 must "$(number "runs in") >= $runs" "real runs"

@@ -83,4 +83,4 @@ for k in 10 9 7; do
 done
 figure "simulated, 10 workers, shifted exponential: load 2 closes a whole iteration $gain times as fast as bsp; simulated and expected times differ by at most $worst % (at most 3)"
 # Times and draws come from seeds, and no kernel computes: the figures are the same on every machine but for the random numbers of awk.
-table ps/work/PARTIAL.md 0.005 "$TMP/table"
+table internal/policy/work/PARTIAL.md 0.005 "$TMP/table"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The slowness asked for is the slowness got, and a calibration does not count it twice: a worker with `slow: {factor: 5}`
 # computes 5 times as long, to 1 %, also where an iteration takes 0.2 ms; simulated from its own records such a run takes as long as it took,
-# within 10 %; and so do both examples of ps/sim/README.md with `simulate --calibrate`, the run again and another scheme.
+# within 10 %; and so do both examples of internal/sim/README.md with `simulate --calibrate`, the run again and another scheme.
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -28,11 +28,11 @@ got() { awk -F, '$1 == 3 { all += $4; own += $4 - $5 } END { printf "%.3f", all 
 own_ms() { awk -F, '$1 == 3 { print ($4 - $5) * 1e3 }' "$1/iterations.csv" | sort -g | awk '{ x[NR] = $1 } END { printf "%.2f", x[int((NR + 1) / 2)] }'; }
 slow() { must "$(got "$1") >= 4.75 && $(got "$1") <= 5.25" "$2, times its own computing"; }
 
-# As ps/sim/README.md has them: the run, the same simulated, and asp; but 8 times as long, so that the start, when kernels are made, does
+# As internal/sim/README.md has them: the run, the same simulated, and asp; but 8 times as long, so that the start, when kernels are made, does
 # not count. The three times tell noise from error.
 long=(--set train.stop.samples=1048576)
 mapfile -t lines < <(grep '^bin/fluentps simulate .*--calibrate ' "$ROOT/ps/sim/README.md" | sed 's/ *#.*//')
-[ "${#lines[@]}" -eq 2 ] || fail "ps/sim/README.md has ${#lines[@]} examples of --calibrate, and this script knows 2"
+[ "${#lines[@]}" -eq 2 ] || fail "internal/sim/README.md has ${#lines[@]} examples of --calibrate, and this script knows 2"
 again=() other=()
 for k in 1 2 3; do
 	rm -rf runs
@@ -46,11 +46,11 @@ for k in 1 2 3; do
 	other+=("$(ratio "$(took other$k)" "$(took "asp$k")")")
 done
 median=$(median "${again[@]}")
-figure "ps/sim/README.md: straggler.yaml $(took runs/straggler/latest | cut -c1-5) s, worker 3 at $(got runs/straggler/latest) times its own $(own_ms runs/straggler/latest) ms; simulated $(percent "$median")"
-within "$median" "the first example of ps/sim/README.md"
+figure "internal/sim/README.md: straggler.yaml $(took runs/straggler/latest | cut -c1-5) s, worker 3 at $(got runs/straggler/latest) times its own $(own_ms runs/straggler/latest) ms; simulated $(percent "$median")"
+within "$median" "the first example of internal/sim/README.md"
 median=$(median "${other[@]}")
-figure "ps/sim/README.md: the same under asp, from the run under bsp: $(took asp3 | cut -c1-5) s; simulated $(percent "$median") (of$(for r in "${other[@]}"; do printf ' %s' "$(percent "$r")"; done))"
-within "$median" "the second example of ps/sim/README.md"
+figure "internal/sim/README.md: the same under asp, from the run under bsp: $(took asp3 | cut -c1-5) s; simulated $(percent "$median") (of$(for r in "${other[@]}"; do printf ' %s' "$(percent "$r")"; done))"
+within "$median" "the second example of internal/sim/README.md"
 
 # Iterations of 0.2 ms, over goroutines and over MPI: what a sleep is late by is much of them.
 for launch in local mpi; do

@@ -60,11 +60,11 @@ torch() { # KIND MODEL: lines "model batch samples/s"
 }
 
 # The same of ours. What fails has no line, and its message is kept.
-go test -c -tags "mpi blas" -o "$TMP/steps" ./ps/runtime
+go test -c -tags "mpi blas" -o "$TMP/steps" ./internal/rank/runtime
 ours_one() { # MODEL
 	local choice
 	choice=$(batches one "$1" | paste -sd '|')
-	(cd ps/runtime && GOMAXPROCS=1 "$TMP/steps" -test.run '^$' -test.bench "^BenchmarkTrainStep\$/^model=$1\$/^batch=($choice)\$" \
+	(cd internal/rank/runtime && GOMAXPROCS=1 "$TMP/steps" -test.run '^$' -test.bench "^BenchmarkTrainStep\$/^model=$1\$/^batch=($choice)\$" \
 		-test.benchtime "${seconds}s" -test.count $repetitions) >"$TMP/log" 2>&1 || grep -A 1 -m 1 -e '--- FAIL' "$TMP/log" >"$TMP/failed.one.$1" || true
 	sed -n 's|^BenchmarkTrainStep/model=\([a-z0-9]*\)/batch=\([0-9]*\).* \([0-9.e+]*\) samples/cpu-s.*|\1 \2 \3|p' <(tr '\t' ' ' <"$TMP/log") |
 		sort -k 2,2n -k 3,3g | awk -v middle=$(((repetitions + 1) / 2)) '$2 != last { n = 0; last = $2 } ++n == middle'

@@ -5,7 +5,7 @@ set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-go test ./comm/payload -run none -bench Thresholds/.*/1048576 -count 5 >"$TMP/bench" || fail "$(tail -n 5 "$TMP/bench")"
+go test ./internal/policy/payload -run none -bench Thresholds/.*/1048576 -count 5 >"$TMP/bench" || fail "$(tail -n 5 "$TMP/bench")"
 # ns WHAT: the median time of an encoding.
 ns() { awk -v what="BenchmarkThresholds/$1/" 'index($1, what) == 1 { print $3 }' "$TMP/bench" | sort -g | sed -n 3p; }
 faster=$(awk "BEGIN { printf \"%.2f\", $(ns exact) / $(ns reused) }")

@@ -2,7 +2,7 @@
 # A run with nothing set for its network reaches the limit of the links: a net of 16 equal layers without computing on four hosts, bsp and asp,
 # 2 servers and 2 workers, 1 and 3, 4 that do both, and mixed (1 serves, 3 do both). At 200 Mbit/s and 1 Gbit/s a round takes at most 1 / 0.9 of
 # the least time that the network cards allow at 4, 16 and 64 MiB, and 1 / 0.8 at 1 MiB; with one link of 50 Mbit/s at most 1 / 0.85 of the
-# least time there (bsp, 4 MiB, the placements whose cards all carry the same). The limit counts 0.95 of a link's rate, since the rest is headers (ps/network). The median round of the slowest worker.
+# least time there (bsp, 4 MiB, the placements whose cards all carry the same). The limit counts 0.95 of a link's rate, since the rest is headers (internal/plan/network). The median round of the slowest worker.
 #   ACCEPT_RATES="200mbit 1gbit"   ACCEPT_SIZES="1 4 16 64" (MiB)   ACCEPT_LAUNCHES=1: of each case; the median counts
 set -eu
 # shellcheck source=tests/accept/lib.sh

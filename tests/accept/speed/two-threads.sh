@@ -6,10 +6,10 @@ set -eu
 . "$(dirname "$0")/../lib.sh"
 
 launches=${ACCEPT_LAUNCHES:-5}
-go test -c -tags "mpi blas" -o "$TMP/steps" ./ps/runtime
+go test -c -tags "mpi blas" -o "$TMP/steps" ./internal/rank/runtime
 for ((k = 1; k <= launches; k++)); do
 	for threads in 1 2; do
-		(cd ps/runtime && "$TMP/steps" -test.run '^$' -test.bench "^BenchmarkTrainStepThreads\$/^model=resnet20\$/^batch=128\$/^threads=$threads\$" -test.benchtime 2s) >"$TMP/log" 2>&1 || shown "benchmark"
+		(cd internal/rank/runtime && "$TMP/steps" -test.run '^$' -test.bench "^BenchmarkTrainStepThreads\$/^model=resnet20\$/^batch=128\$/^threads=$threads\$" -test.benchtime 2s) >"$TMP/log" 2>&1 || shown "benchmark"
 		tr '\t' ' ' <"$TMP/log" | sed -n "s|^BenchmarkTrainStepThreads.* \([0-9.e+]*\) samples/s.*|$threads \1|p" >>"$TMP/lines"
 	done
 done

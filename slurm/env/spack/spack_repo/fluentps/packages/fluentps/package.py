@@ -57,7 +57,7 @@ class GoBuilder(go.GoBuilder):
 
     @property
     def ldflags(self):
-        return ["-X", f"fluentps/verbs.version={self.spec.version}"]
+        return ["-X", f"fluentps/internal/verbs.version={self.spec.version}"]
 
     def setup_build_environment(self, env: EnvironmentModifications) -> None:
         super().setup_build_environment(env)

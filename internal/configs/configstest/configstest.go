@@ -1,0 +1,69 @@
+// Package configstest gives the tests of several packages one small run to change: its configuration, and data that are read
+// once.
+package configstest
+
+import (
+	"bytes"
+	"sync"
+	"testing"
+
+	"fluentps/internal/configs"
+	"fluentps/ps/workload"
+)
+
+// Base trains softmax on generated data: 4 workers, 2 servers, 30 iterations.
+const Base = `
+name: test
+seed: 11
+cluster: {servers: 2}
+data: {set: generated, rows: 480, test_rows: 200, features: 20, classes: 4}
+model: {name: softmax}
+train:
+  batch_per_worker: 8
+  optimizer: {name: momentum, lr: 0.1, momentum: 0.9}
+  stop: {updates: 30}
+evaluate: {every_epochs: 1, where: after}
+sync:
+  - {match: "*", scheme: bsp}
+`
+
+// Load is Base with some values set, as by --set.
+func Load(t testing.TB, set ...string) *configs.Config {
+	t.Helper()
+	c, _, diags := configs.Parse("test.yaml", []byte(Base), configs.Options{Set: set})
+	if diags.Failed() {
+		var b bytes.Buffer
+		_ = diags.Write(&b)
+		t.Fatal(b.String())
+	}
+	return c
+}
+
+var (
+	mu   sync.Mutex
+	sets = map[workload.DataSpec]*workload.Set{}
+)
+
+// Data reads each data set once for all tests of a package: sets are read-only.
+func Data(spec workload.DataSpec) (*workload.Set, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if set := sets[spec]; set != nil {
+		return set, nil
+	}
+	set, err := workload.Load(spec)
+	if err == nil {
+		sets[spec] = set
+	}
+	return set, err
+}
+
+// Params are the parameters of a model for such samples, in model order.
+func Params(t testing.TB, spec workload.ModelSpec, from workload.Samples) []workload.Param {
+	t.Helper()
+	a, err := workload.NewArchitecture(spec, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Params()
+}

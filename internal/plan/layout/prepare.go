@@ -1,0 +1,114 @@
+package layout
+
+import (
+	"errors"
+	"fmt"
+
+	"fluentps/internal/configs"
+	"fluentps/internal/core/shard"
+	"fluentps/internal/show/metrics"
+	"fluentps/ps/workload"
+)
+
+// Prepared is what every rank knows before it allocates memory for training.
+type Prepared struct {
+	Architecture *workload.Architecture
+	Plan         *shard.Plan
+	Ledger       *Ledger
+}
+
+// Prepare cuts the shards for ranks on these hosts, which have this link. It fails if these ranks cannot train on the set. No run
+// begins with a configuration that Prepare refuses, so plan calls it too.
+func Prepare(c *configs.Config, roles shard.Roles, hosts []string, set *workload.Set, link Link) (q Prepared, err error) {
+	computes := roles.Computes()
+	if err := Check(c, set, computes); err != nil {
+		return q, err
+	}
+	if err := c.CheckAwaits(len(roles.Workers)); err != nil { // with a hierarchy fewer than compute
+		return q, err
+	}
+	if q.Architecture, err = Architecture(c, set); err != nil {
+		return q, err
+	}
+	if q.Plan, err = Plan(c, q.Architecture.Params(), len(roles.Servers), link); err != nil {
+		return q, err
+	}
+	if len(q.Plan.Pieces) > PiecesMax {
+		return q, fmt.Errorf("shards.max_bytes: %d cuts the model into %d pieces; the limit is %d", c.Shards.MaxBytes,
+			len(q.Plan.Pieces), PiecesMax)
+	}
+	q.Ledger, err = NewLedger(NewRoutes(c, q.Plan, roles, nodesOf(hosts), Thresholds{}), hosts, set)
+	return q, err
+}
+
+// checkPieces refuses a model with more pieces than a plan may have, or than memory allows, before the pieces are listed.
+func checkPieces(c *configs.Config, params []workload.Param) error {
+	elements := int64(0)
+	for _, p := range params {
+		elements += int64(p.N())
+	}
+	piecesMin := elements / max(1, c.Shards.MaxBytes/shard.ElemBytes)
+	if piecesMin > PiecesMax {
+		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more; the limit is "+
+			"%d: raise it, or take a smaller model", c.Shards.MaxBytes, elements, piecesMin, PiecesMax)
+	}
+	const lists = 2 // a piece is in the list of the plan and in that of its shard
+	if bytes := piecesMin * lists * shard.PieceSize; bytes > c.Cluster.MemoryMax {
+		return fmt.Errorf("shards.max_bytes: %d cuts the %d parameters of the model into %d pieces or more, whose list "+
+			"alone takes %s; cluster.memory_max is %s: raise shards.max_bytes",
+			c.Shards.MaxBytes, elements, piecesMin, metrics.Size(bytes), metrics.Size(c.Cluster.MemoryMax))
+	}
+	return nil
+}
+
+// Check finds errors that depend on the data and the ranks. It returns nil if this many workers, or ranks that compute for
+// them, can train on the set.
+func Check(c *configs.Config, set *workload.Set, workers int) error {
+	if err := c.CheckWork(workers, set.Train.Rows()); err != nil {
+		return err
+	}
+	if err := c.CheckFaults(workers); err != nil {
+		return err
+	}
+	if err := c.CheckAwaits(workers); err != nil {
+		return err
+	}
+	if rows := set.Train.Rows(); rows < workers {
+		return fmt.Errorf("the training set has %d rows for %d workers; every worker needs at least 1", rows, workers)
+	}
+	if err := c.Data.Augment.Check(set.Image); err != nil {
+		return err
+	}
+	for i := range c.Sync {
+		if _, err := c.PhasesOf(i, workers, set.Train.Rows()); err != nil {
+			return err
+		}
+	}
+	if c.Train.Stop.Target > 0 && set.Test.Rows() == 0 {
+		return errors.New("train.stop.target needs test data, and the data set has none; name data.test")
+	}
+	return nil
+}
+
+// Architecture is that of the configured model for the rows of a set.
+func Architecture(c *configs.Config, set *workload.Set) (*workload.Architecture, error) {
+	return workload.NewArchitecture(c.ModelSpec(), set.Samples())
+}
+
+// Roles returns which ranks serve, which work, and which compute for a worker. With baseline: allreduce no rank serves.
+func Roles(c *configs.Config, hosts []string) (shard.Roles, error) {
+	if Reduces(c) {
+		return shard.AllWork(len(hosts)), nil
+	}
+	roles, err := shard.Assign(hosts, c.Cluster.Servers, c.Cluster.Placement)
+	if err == nil && Teams(c) {
+		roles = roles.ByNode(hosts)
+	}
+	return roles, err
+}
+
+// Reduces says whether the ranks add their gradients up with a collective, without servers.
+func Reduces(c *configs.Config) bool { return c.Baseline == configs.BaselineAllreduce }
+
+// Teams says whether the ranks of a host compute as one worker.
+func Teams(c *configs.Config) bool { return c.Cluster.Hierarchy == configs.HierarchyNode }

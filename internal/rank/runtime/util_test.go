@@ -1,0 +1,140 @@
+package runtime
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fluentps/internal/configs"
+	"fluentps/internal/configs/configstest"
+	"fluentps/ps/workload"
+)
+
+// lines is a buffer that many ranks may write to.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// awaitedLines is lines that calls end when all wanted texts were written.
+type awaitedLines struct {
+	lines
+	want []*regexp.Regexp
+	end  func()
+}
+
+func (u *awaitedLines) Write(p []byte) (int, error) {
+	n, err := u.lines.Write(p)
+	if len(u.missing()) == 0 {
+		u.end()
+	}
+	return n, err
+}
+
+// missing lists the wanted texts that were not written.
+func (u *awaitedLines) missing() (list []string) {
+	text := u.String()
+	for _, re := range u.want {
+		if !re.MatchString(text) {
+			list = append(list, re.String())
+		}
+	}
+	return list
+}
+
+// mustStall runs a world in which a worker sleeps for too long, until all of these texts were logged.
+func mustStall(t *testing.T, hosts string, c *configs.Config, want ...string) {
+	t.Helper()
+	ts := hosted(hosts)
+	said := &awaitedLines{end: func() { ts[0].Abort(CodeStall) }}
+	for _, w := range want {
+		said.want = append(said.want, regexp.MustCompile(w))
+	}
+	late := time.AfterFunc(waitMax, said.end)
+	defer late.Stop()
+	_, errs := runOver(t, ts, c, func(o *Options) { o.Host, o.Warn = hosts[o.Transport.Rank():][:1], said })
+	for i, err := range errs {
+		if err == nil {
+			t.Errorf("rank %d ended well", i)
+		}
+	}
+	if list := said.missing(); len(list) > 0 {
+		t.Errorf("nobody said %q:\n%s", list, said.String())
+	}
+}
+
+// cached reads each data set once for all tests.
+func cached(spec workload.DataSpec) (*workload.Set, error) { return configstest.Data(spec) }
+
+// startGate blocks the first read of each rank's rows until all ranks have asked for theirs.
+type startGate struct {
+	mu      sync.Mutex
+	missing int
+	all     chan struct{}
+}
+
+func (b *startGate) wait() {
+	b.mu.Lock()
+	if b.missing--; b.missing == 0 {
+		close(b.all)
+	}
+	b.mu.Unlock()
+	select {
+	case <-b.all:
+	case <-time.After(waitMax):
+	}
+}
+
+// gatedData is the data of one rank of a startGate.
+type gatedData struct {
+	workload.Table
+	once *sync.Once
+	all  *startGate
+}
+
+func (b gatedData) Fill(x []float32, y []int32, rows []int32) {
+	b.once.Do(b.all.wait)
+	b.Table.Fill(x, y, rows)
+}
+
+// beginTogether makes n workers begin together, so that none is told to stop before it has begun: a fast worker computes
+// hundreds of iterations before a busy machine lets another one begin.
+func beginTogether(n int) func(*Options) {
+	all := &startGate{missing: n, all: make(chan struct{})}
+	return func(o *Options) {
+		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			set, err := cached(spec)
+			if err != nil {
+				return nil, err
+			}
+			mine := *set
+			mine.Train = gatedData{set.Train, new(sync.Once), all}
+			return &mine, nil
+		}
+	}
+}
+
+// trainTogether trains with 2 servers and 4 workers that begin together.
+func trainTogether(t testing.TB, c *configs.Config) Result {
+	t.Helper()
+	res, errs := world(t, c, 6, beginTogether(4))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return res[0]
+}

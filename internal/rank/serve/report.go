@@ -1,0 +1,33 @@
+package serve
+
+import (
+	"fluentps/internal/core"
+	"fluentps/internal/plan/origin"
+	"fluentps/internal/show/metrics"
+)
+
+// Report is what a server reports at the end of training.
+type Report struct {
+	Spans       metrics.Spans
+	Shards      []ShardReport
+	SentToRank0 int64 // number of messages that rank 0 must have received
+	Unreported  unreported
+	Findings    []origin.Finding
+}
+
+// ShardReport is the part of one shard.
+type ShardReport struct {
+	State core.ShardState
+	Stale metrics.Hist
+	Lead  metrics.Hist
+}
+
+// Report returns the server's report at the end of training.
+func (s *Side) Report() *Report {
+	rep := &Report{Spans: s.spans, SentToRank0: s.sentToRank0, Unreported: s.unreported, Findings: s.found.List()}
+	for _, id := range s.node.Shards() {
+		st := s.stores[id]
+		rep.Shards = append(rep.Shards, ShardReport{State: s.node.Shard(id), Stale: st.stale, Lead: st.lead})
+	}
+	return rep
+}

@@ -1,0 +1,70 @@
+package params
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"fluentps/internal/disk/checkpoint"
+	"fluentps/internal/disk/durable"
+)
+
+// optimizerPrefix begins the names of optimizer state, as in optimizer.velocity.fc1.weight.
+const optimizerPrefix = "optimizer."
+
+// metaSHA256 is the metadata entry against which a reader verifies the parameters.
+const metaSHA256 = "parameters_sha256"
+
+// Export writes the tensors of a checkpoint to a file, in the format of its suffix. It writes the complete file or nothing, and replaces a
+// file of that name. With optimizer, the file also holds the optimizer state of the servers. Export returns how many tensors it wrote, and
+// the sha256 of the parameters in model order, as in summary.json.
+func Export(from *checkpoint.Tensors, out string, optimizer bool) (tensors int, sha string, err error) {
+	form, err := FormOf(out)
+	if err != nil {
+		return 0, "", err
+	}
+	m := from.Manifest
+	all := m.Parameters
+	if optimizer {
+		all = slices.Concat(all, m.Optimizer)
+	}
+	var list []Tensor
+	for _, t := range all {
+		list = append(list, Tensor{t.Name, t.Shape})
+	}
+	values := func(w io.Writer, k int) error {
+		_, err := io.Copy(w, from.Reader(&all[k]))
+		return err
+	}
+	sum := sha256.New()
+	for k := range m.Parameters {
+		if err := values(sum, k); err != nil {
+			return 0, "", err
+		}
+	}
+	sha = hex.EncodeToString(sum.Sum(nil))
+	in := durable.Below(filepath.Dir(out))
+	defer in.Close()
+	return len(list), sha, in.Replace(filepath.Base(out), func(f *os.File) error {
+		w := bufio.NewWriterSize(f, 1<<20)
+		if form == suffixNPZ {
+			err = writeNPZ(w, list, values)
+		} else {
+			err = writeSafetensors(w, list, metadata(m, sha), values)
+		}
+		return errors.Join(err, w.Flush())
+	})
+}
+
+// metadata says which run and which checkpoint the parameters come from.
+func metadata(m *checkpoint.Manifest, sha string) map[string]string {
+	return map[string]string{"program": m.Program, "build": m.Build, "model": m.Config["model.name"],
+		"checkpoint": strconv.FormatInt(m.Number, 10), "iteration": strconv.FormatInt(m.Iteration, 10),
+		"samples": strconv.FormatInt(m.Samples, 10), "config_sha256": m.Digest, "data_sha256": m.Data, metaSHA256: sha}
+}

@@ -1,0 +1,129 @@
+package verbs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/internal/disk/foreign"
+	"fluentps/internal/plan/layout"
+	"fluentps/ps/workload"
+)
+
+func dataCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "data",
+		Usage:     "verify a data set: rows, columns, classes, checksums",
+		ArgsUsage: "CONFIG | SET PATH",
+		Description: "SET is the reader, one of: " + strings.Join(workload.SetNames(), " ") +
+			". PATH is the folder of idx and cifar10, and the\n" +
+			"training file of csv, libsvm and ratings; each file may be compressed with gzip.\n" + precedence,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm and ratings; with SET PATH only"},
+			setFlag(),
+		},
+		Action: dataVerb,
+	}
+}
+
+func dataVerb(c *cli.Context) error {
+	spec, err := dataSpec(c)
+	if err != nil {
+		return err
+	}
+	found, err := workload.Describe(spec)
+	if err != nil {
+		return &exitError{codeUsage, err.Error()}
+	}
+	noteData(c, found.Notes)
+	_, err = fmt.Fprint(c.App.Writer, dataText(found, c.NArg() == 1))
+	return err
+}
+
+// noteData prints the notes of a reader about its files.
+func noteData(c *cli.Context, notes []string) {
+	for _, note := range notes {
+		printError(c.App.ErrWriter, "note: "+note)
+	}
+}
+
+// dataSpec is the data set that the arguments name.
+func dataSpec(c *cli.Context) (workload.DataSpec, error) {
+	args := c.Args().Slice()
+	switch {
+	case len(args) == 1 && slices.Contains(workload.SetNames(), args[0]):
+		return workload.DataSpec{}, usagef("data: %s needs its PATH, or a CONFIG that describes it; see fluentps data -h", args[0])
+	case len(args) == 1:
+		if c.IsSet("test") {
+			return workload.DataSpec{}, usagef("data: --test goes with SET PATH; with a CONFIG use --set data.test=FILE")
+		}
+		in := readInput(c, args[0])
+		if err := in.problem(); err != nil {
+			return workload.DataSpec{}, err
+		}
+		return layout.DataSpec(in.cfg), nil
+	case len(args) != 2:
+		return workload.DataSpec{}, usagef("data takes CONFIG, or SET PATH, got %d arguments%s; see fluentps data -h", len(args), listed(args))
+	case slices.Contains(workload.SetNames(), args[1]) && !slices.Contains(workload.SetNames(), args[0]):
+		return workload.DataSpec{}, usagef("data: SET comes first: fluentps data %s %s", args[1], args[0])
+	case !slices.Contains(workload.SetNames(), args[0]):
+		return workload.DataSpec{}, usagef("data: %s", unknown("data set", args[0], workload.SetNames()))
+	case c.IsSet("set"):
+		return workload.DataSpec{}, usagef("data: --set goes with a CONFIG, not with SET PATH")
+	}
+	return workload.DataSpec{Set: args[0], Path: args[1], Test: c.String("test")}, nil
+}
+
+// classesShown is the most classes that the table lists.
+const classesShown = 100
+
+// dataText describes a data set. configured says that a configuration described the set: its settings are part of the checksum
+// of the set, and SET PATH lacks them.
+func dataText(r workload.Report, configured bool) string {
+	var b strings.Builder
+	if r.Matrix != (workload.Matrix{}) {
+		ratingsText(&b, r)
+	} else {
+		classesText(&b, r)
+	}
+	b.WriteByte('\n')
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "sha256 %s  %d bytes unpacked  %s\n", f.SHA256, f.Bytes, foreign.Text(f.Path))
+	}
+	if configured {
+		fmt.Fprintf(&b, "sha256 %s  of the set: data_sha256 in run.json\n", r.SHA256)
+	}
+	return b.String()
+}
+
+func ratingsText(b *strings.Builder, r workload.Report) {
+	fmt.Fprintf(b, "%s: entries of a matrix of %d x %d, %d training rows, %d test rows\n\n", r.Set, r.Matrix.Rows,
+		r.Matrix.Columns, r.Train.Rows, r.Test.Rows)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "values\tmean\tdeviation\tleast\tlargest\t")
+	for _, p := range []struct {
+		name string
+		workload.Part
+	}{{"train", r.Train}, {"test", r.Test}} {
+		if v := p.Values; p.Rows > 0 {
+			fmt.Fprintf(t, "%s\t%.4g\t%.4g\t%.4g\t%.4g\t\n", p.name, v.Mean, v.Deviation, v.Min, v.Max)
+		}
+	}
+	_ = t.Flush() // a strings.Builder never fails
+}
+
+func classesText(b *strings.Builder, r workload.Report) {
+	fmt.Fprintf(b, "%s: %d features, %d classes, %d training rows, %d test rows\n\n", r.Set, r.Cols, r.Classes, r.Train.Rows, r.Test.Rows)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "class\ttrain\ttest\t")
+	for k := range min(r.Classes, classesShown) {
+		fmt.Fprintf(t, "%d\t%d\t%d\t\n", k, r.Train.Counts[k], r.Test.Counts[k])
+	}
+	_ = t.Flush() // a strings.Builder never fails
+	if r.Classes > classesShown {
+		fmt.Fprintf(b, "... and %d more\n", r.Classes-classesShown)
+	}
+}

@@ -1,0 +1,51 @@
+package verbs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"fluentps/internal/configs"
+	"fluentps/internal/policy/local"
+)
+
+// localNames are the policies of local, and its periods, but for those that change nothing.
+func localNames() []string { return slices.Concat(local.All.Names()[1:], local.Periods.Names()[1:]) }
+
+// explainLocal writes a policy of local, or one of its periods, with its keys and the defaults that they have there. It returns false for
+// another name.
+func explainLocal(c *cli.Context, name string) (known bool, err error) {
+	var b strings.Builder
+	e, isPolicy := local.All.Lookup(name)
+	p, _ := local.Periods.Lookup(name)
+	switch {
+	case !slices.Contains(localNames(), name):
+		return false, nil
+	case isPolicy:
+		fmt.Fprintf(&b, "%s   (local: {policy: %s})\n\n", name, name)
+		wrapped(&b, "  rule   ", e.Rule)
+		wrapped(&b, "  source ", e.Source)
+	default:
+		fmt.Fprintf(&b, "%s   (local: {period: {name: %s}}, with policy %s)\n\n", name, name, strings.Join(local.OfPeriods(), ", "))
+		wrapped(&b, "  rule   ", p.Rule)
+		wrapped(&b, "  source ", p.Source)
+	}
+	b.WriteString("\nKeys of local:\n\n")
+	for _, k := range configs.Keys() {
+		key, in := strings.CutPrefix(k.Path, "local.")
+		general := isPolicy && k.With == "" && key != "policy" && (e.Periods || !strings.HasPrefix(key, "period."))
+		if in && (general || isOnlyWith(&k, name)) {
+			wrapped(&b, fmt.Sprintf("  %-22s ", key+": "+cmp.Or(e.Defaults[k.Path], k.Default)), k.Doc)
+		}
+	}
+	_, err = fmt.Fprint(c.App.Writer, b.String())
+	return true, err
+}
+
+// isOnlyWith says whether a key exists only with some names, of which this is one.
+func isOnlyWith(k *configs.Key, name string) bool {
+	return slices.Contains(strings.FieldsFunc(k.With, func(r rune) bool { return r == ' ' || r == ',' }), name)
+}
