@@ -2,7 +2,8 @@
 # All that `make test` runs, in stages. Stages run side by side, two on two cores or more: many of them wait for ranks, for silence or for a
 # launcher. What a stage writes appears when it has ended; one that is named alone writes at once.
 # The first failure ends the rest. At the end, also of an interrupted run, come what the stages wrote that were stopped, the
-# slowest tests of all and the seconds of each stage.
+# slowest tests of all and, of each stage, the seconds that it took and the seconds of processors that it used. The lanes hide waiting; the
+# processors are what the whole waits for.
 #   tests/test.sh [STAGE...]   all stages, or those named
 #   LANES=1 tests/test.sh      one after the other
 # shellcheck disable=SC2317,SC2329 # the stages are called by name
@@ -85,9 +86,10 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 	CGO_ENABLED=0 go build ./...
 	# Left out is what plain Go's kernels only make slow: here the device is the twins with which two
 	# of these tests compare it, and the third compares sums of many batches. Stage tagged runs all three. The scripts are those that
-	# another stage runs with MPI, whole. Of the simulated settings each run of this stage draws the first; make accept draws more.
+	# another stage runs with MPI, whole. Of the simulated settings of each kind this stage draws the first thousand; make accept draws ten
+	# thousand and more (tests/accept/simulation, tests/accept/schemes/quorum-has-its-workers.sh).
 	# shellcheck disable=SC2046 # one argument per package
-	FLUENTPS_TEST_SIM_SEEDS=4000 CGO_ENABLED=0 go test -json -vet=off \
+	FLUENTPS_TEST_SIM_SEEDS=1000 CGO_ENABLED=0 go test -json -vet=off \
 		-skip '^Test((LeNet|Residual)OnTheDeviceAsOnItsTwins|SequentialTraining)$|^TestScripts$/^(bench|deaths|local|restarts|resume)$' \
 		$(go list ./... | grep -vxE 'fluentps/(tests/tidy|internal/rank/runtime)') | keep
 	CGO_ENABLED=0 go test -json -vet=off -tags invariants -timeout=15m ./internal/rank/runtime | keep
@@ -238,9 +240,16 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 # Each stage is a process of its own: bash turns `set -e` off inside a function whose outcome is tested.
 if [ "${1:-}" = --stage ]; then
 	stage=$2
-	"stage_$stage"
+	trap 'times >"$KEPT/$stage.times"' EXIT
+	("stage_$stage") # a stage has an end of its own to see to
 	exit
 fi
+
+# processors STAGE: the seconds that it had of them, from what the shell's times has written, in the program and in the kernel.
+processors() {
+	awk '{ for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); sum += 60 * t[1] + t[2] } } END { printf NR ? "%.0f" : "-", sum }' \
+		"$KEPT/$1.times" 2>/dev/null || echo -
+}
 
 # What two stages would otherwise make at one time is there before the first begins.
 prepare() {
@@ -303,7 +312,7 @@ finish() {
 	[ ! -e "$KEPT/tests" ] || "$KEPT/slowest" "$KEPT/tests"
 	printf '\n'
 	for stage in "${stages[@]}"; do
-		printf '%-10s %-7s %5s s\n' "$stage" "${verdict[$stage]:--}" "${took[$stage]:--}"
+		printf '%-10s %-7s %5s s %7s s of processors\n' "$stage" "${verdict[$stage]:--}" "${took[$stage]:--}" "$(processors "$stage")"
 	done
 	rm -rf "$KEPT"
 }
