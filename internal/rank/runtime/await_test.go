@@ -146,20 +146,6 @@ func TestPausesKeepTheSchemeOfARun(t *testing.T) {
 	}
 }
 
-// A checkpoint whose shards have changed differently was written by no run.
-func TestChangesThatDifferAreNamed(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	mustRunPart(t, load(t, staying("2000")...), 6, dir, "")
-	at := onlyCheckpoint(t, dir)
-	for by, says := range map[string]string{"2": "node.changes", "-1": "node.changes is -1"} {
-		rewriteFile(t, at, "server-0000.bin", replaceField(t, `"changes":(-?\d+)`, by))
-		_, errs := runPart(t, load(t, staying("4000")...), 6, dir, dir, nil)
-		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("changes %s: %v", by, err)
-		}
-	}
-}
-
 // Where all schemes are bsp, an announced change changes nothing: the bits are those of bsp. Checkpoints are then written without a
 // pause, and a run that was killed at any of them, also at the change, ends with the same bits.
 func TestAnnouncedChangesBetweenSchemesThatAreBSPKeepTheBits(t *testing.T) {

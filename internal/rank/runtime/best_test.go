@@ -92,48 +92,6 @@ func TestNewestAndBestAreLeft(t *testing.T) {
 	}
 }
 
-// --resume with the name of a missing checkpoint fails with the reason.
-func TestANamedCheckpointThatIsMissing(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	mustRunPart(t, load(t, updates(5)), 6, dir, "")
-	for name, want := range map[string]string{
-		"000000000009": "000000000009; the newest of 1 in " + filepath.Join(dir, checkpoint.Folder) + " is 000000000001",
-		"best":         "has no best checkpoint: checkpoint.best was none",
-	} {
-		_, errs := runPart(t, load(t), 6, dir, filepath.Join(dir, checkpoint.Folder, name), nil)
-		for rank, err := range errs {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("rank %d: %v; want %q", rank, err, want)
-			}
-		}
-	}
-}
-
-// --resume with the name of a damaged checkpoint fails; it does not take another one.
-func TestANamedCheckpointThatIsDamaged(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	signals := whenSaved(dir, "SIGTERM")
-	runPart(t, load(t, "train.stop={time: 1h}", "checkpoint.every_updates=5"), 6, dir, "", func(o *Options) {
-		if o.Transport.Rank() == 0 {
-			o.Interrupt = signals
-		}
-	})
-	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
-	if err != nil || len(dirs) < 2 {
-		t.Fatalf("checkpoints %v, %v", dirs, err)
-	}
-	if err := os.Truncate(filepath.Join(dirs[0], checkpoint.ServerFile(0)), 100); err != nil {
-		t.Fatal(err)
-	}
-	_, errs := runPart(t, load(t, "train.stop={time: 1h}", "checkpoint.every_updates=5"), 6, dir, dirs[0], nil)
-	want := "--resume: the checkpoint is not complete; name another, or " + dir + " for its newest complete checkpoint"
-	for rank, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("rank %d: %v; want %q", rank, err, want)
-		}
-	}
-}
-
 // If the best checkpoint is unknown, none is removed, and no warning says that a checkpoint is missing.
 func TestAllCheckpointsStayIfTheBestIsUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")

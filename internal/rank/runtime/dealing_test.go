@@ -296,3 +296,24 @@ func TestDealingBeginsAnewWithOtherWorkers(t *testing.T) {
 		})
 	}
 }
+
+// The record of a run that resumes with other workers is kept under another name, and a new one begins.
+func TestTheRecordOfOtherWorkersIsKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	set := slices.Concat(dealt, []string{"sync=[{match: '*', scheme: bsp}]", "model={name: softmax}", "faults=[]"})
+	mustRunPart(t, load(t, append(set, "train.stop={updates: 14}")...), 5, dir, "")
+	_, errs := runPart(t, load(t, append(set, "train.stop={updates: 40}")...), 4, dir, dir,
+		func(o *Options) { o.AllowChanged = []string{"workers"} })
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for name, workers := range map[string]int{"work-before-14.csv": 4, work.RecordName: 3} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := work.ParseRecord(text, workers); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -215,50 +215,6 @@ func TestAnEarlierCheckpointIsTakenWhereTheNewestIsDamaged(t *testing.T) {
 	}
 }
 
-func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	mustRunPart(t, load(t), 6, dir, "")
-	for _, c := range []struct {
-		name   string
-		ranks  int
-		set    []string
-		change func(*Options)
-		want   string
-	}{
-		{"another rate", 6, []string{"train.optimizer.lr=0.7", "train.schedule={name: step, every: 5}"}, nil,
-			"\n  train.optimizer.lr: 0.1 in the checkpoint, 0.7 now\n  train.schedule.every: not set in the checkpoint, 5 now"},
-		{"what to add", 6, []string{"train.optimizer.lr=0.7"}, nil, "--allow-changed train.optimizer.lr"},
-		{"more workers", 7, nil, nil, "\n  workers: 4 in the checkpoint, 5 now\n  change it back, or resume with the new " +
-			"values: --allow-changed workers"},
-		{"more servers", 7, []string{"cluster.servers=3"}, nil, "\n  cluster.servers: 2 in the checkpoint, 3 now"},
-		{"other data", 6, []string{"seed=4"}, nil, "use the files and values that the run began with\n  seed: 11 in the checkpoint, 4 now"},
-		{"another run", 6, []string{"data.features=7", "model={name: mlp, layers: [9]}"}, nil,
-			"the folder is that of another run, of model softmax (now mlp) and data of sha256 "},
-		{"no checkpoint", 6, nil, func(o *Options) { o.Resume = filepath.Dir(dir) }, "there is no checkpoint in "},
-		{"another optimizer", 6, []string{"train.optimizer={name: sgd, lr: 0.1}"}, func(o *Options) {
-			o.AllowChanged = []string{"train.optimizer.name", "train.optimizer.momentum"}
-		}, "has 2 vectors, but the optimizer of the servers needs 1 now; resume with the optimizer and the local.outer of the checkpoint"},
-		{"another model", 6, []string{"model={name: mlp, layers: [9]}"},
-			func(o *Options) { o.AllowChanged = []string{"model.name", "model.layers"} },
-			"its parameters, or their groups by rules of sync, differ from those of this run"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, errs := runPart(t, load(t, c.set...), c.ranks, dir, dir, c.change)
-			for rank, err := range errs {
-				var agreed *ExitError
-				if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), c.want) {
-					t.Fatalf("rank %d: %v\nwant %q", rank, err, c.want)
-				}
-			}
-		})
-	}
-	res, errs := runPart(t, load(t, "train.optimizer.lr=0.05", "train.stop={updates: 40}"), 6, dir, dir,
-		func(o *Options) { o.AllowChanged = []string{"train.optimizer.lr"} })
-	if err := errors.Join(errs...); err != nil || res[0].Summary.Iterations != 40 {
-		t.Errorf("with the key allowed: %v", err)
-	}
-}
-
 func TestResumeAutoBeginsWhereThereIsNothing(t *testing.T) {
 	root := t.TempDir()
 	c := load(t, "train.stop={updates: 5}")
@@ -396,3 +352,49 @@ func interruptAt(dir string, number int, signals chan<- string, over <-chan stru
 
 // updates is the budget of so many versions.
 func updates(n int64) string { return fmt.Sprintf("train.stop={updates: %d}", n) }
+
+// Versions may count pushes, not iterations, because the run was asynchronous before. A checkpoint made later under a
+// synchronous scheme still names the iterations of its workers.
+func TestVersionsThatAreNoIterations(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	allowed := func(o *Options) { o.AllowChanged = []string{"sync[0].scheme", "sync[0].fold"} }
+	mustRunPart(t, load(t, `sync=[{match: "*", scheme: asp}]`, "train.stop={updates: 20}"), 6, dir, "")
+	saved := func() int {
+		dirs, _ := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+		return len(dirs)
+	}
+	stop, over := make(chan string, 1), make(chan struct{})
+	go func() { // until a checkpoint was made during training
+		for saved() < 3 {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+		stop <- "SIGTERM"
+	}()
+	set := []string{"train.stop={updates: 100000000}", "checkpoint={every_updates: 3, keep: 1000}", "evaluate={every_epochs: 0}"}
+	res, errs := runPart(t, load(t, set...), 6, dir, dir, func(o *Options) {
+		if allowed(o); o.Transport.Rank() == 0 {
+			o.Interrupt = stop
+		}
+	})
+	close(over)
+	mustAgree(t, CodeAgain, res, errs)
+	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
+	if err != nil || len(dirs) < 3 {
+		t.Fatal(dirs, err)
+	}
+	m, err := checkpoint.Open(dirs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	set[0] = fmt.Sprintf("train.stop={updates: %d}", m.Iteration+100)
+	var warn lines
+	res, errs = runPart(t, load(t, set...), 6, dir, dirs[1], func(o *Options) { o.Warn = &warn })
+	mustAgree(t, CodeOK, res, errs)
+	if warn.String() != "" {
+		t.Error(warn.String())
+	}
+}

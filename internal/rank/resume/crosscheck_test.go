@@ -1,4 +1,4 @@
-package runtime
+package resume
 
 import (
 	"bytes"
@@ -15,11 +15,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"fluentps/internal/configs"
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/disk/durable"
+	"fluentps/internal/rank/serve"
+	"fluentps/internal/rank/station"
+	"fluentps/internal/rank/station/stationtest"
+	"fluentps/internal/rank/train"
+	"fluentps/kernels/cpu"
 )
 
 // seal writes the text of a manifest with its checksum.
@@ -158,28 +161,20 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 		in(manifest, `"state": ?({\s*"arena")`, `{"other"`, "it has no arena"),
 	)
 	set := []string{"train.optimizer={name: adam, lr: 0.01}", "payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"}
-	to := func(updates int) []string { return append(set, fmt.Sprintf("train.stop={updates: %d}", updates)) }
-	want := mustTrain(t, load(t, to(12)...), 6).Summary.ParametersSHA256
 	origin := filepath.Join(t.TempDir(), "out")
-	mustRunPart(t, load(t, to(5)...), 6, origin, "")
-	mustRunPart(t, load(t, to(9)...), 6, origin, origin)
+	leave(t, origin, load(t, set...), 6, 5)
+	leave(t, origin, load(t, set...), 6, 9)
 	for i, c := range cases {
-		if underRace && i%8 > 0 { // the same readers each time, on one goroutine
+		if stationtest.UnderRace && i%8 > 0 { // the same readers each time, on one goroutine
 			continue
 		}
 		t.Run(c.file+" "+c.says, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "out")
-			if err := os.CopyFS(dir, os.DirFS(origin)); err != nil {
-				t.Fatal(err)
-			}
-			rewriteFile(t, filepath.Join(dir, checkpoint.Folder, "000000000002"), c.file, c.change)
-			var warn lines
-			res, errs := runPart(t, load(t, to(12)...), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-			if s := mustAgree(t, CodeOK, res, errs).Summary; s.ParametersSHA256 != want || s.Resumed.Iteration != 5 {
-				t.Errorf("resumed at %+v to sha256 %s, want %s", s.Resumed, s.ParametersSHA256, want)
-			}
-			if !strings.Contains(warn.String(), c.says) {
-				t.Errorf("no word of %q in %s", c.says, warn.String())
+			dir := copied(t, origin)
+			rewriteFile(t, at(dir, 2), c.file, c.change)
+			f := search{resume: dir}.restore(t, load(t, set...), 6)
+			f.mustTake(t, "000000000001")
+			if !strings.Contains(f.said, c.says) {
+				t.Errorf("no word of %q in %s", c.says, f.said)
 			}
 		})
 	}
@@ -192,29 +187,35 @@ func TestACheckpointHasRegularFiles(t *testing.T) {
 			"a FIFO":   func(path string) error { return syscall.Mkfifo(path, 0o666) },
 			"a device": func(path string) error { return os.Symlink("/dev/zero", path) },
 		} {
-			dir := filepath.Join(t.TempDir(), "out")
-			mustRunPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
-			mustRunPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir)
-			path := filepath.Join(dir, checkpoint.Folder, "000000000002", name)
+			dir := twoLeft(t)
+			path := filepath.Join(at(dir, 2), name)
 			if err := errors.Join(os.Remove(path), put(path)); err != nil {
 				t.Fatal(err)
 			}
-			var warn lines
-			res, errs := runPart(t, load(t, "train.stop={updates: 12}"), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-			if s := mustAgree(t, CodeOK, res, errs).Summary; s.Resumed.Iteration != 5 ||
-				!strings.Contains(warn.String(), "is "+what+", must be a regular file") {
-				t.Errorf("%s that is %s: resumed at %+v; %s", name, what, s.Resumed, warn.String())
+			f := search{resume: dir}.restore(t, load(t), 6)
+			f.mustTake(t, "000000000001")
+			if want := "is " + what + ", must be a regular file"; !strings.Contains(f.said, want) {
+				t.Errorf("%s that is %s: no word of %q in %s", name, what, want, f.said)
 			}
 		}
 	}
+}
+
+// twoLeft is the folder of a run that has left two checkpoints, after 5 and 9 iterations.
+func twoLeft(t testing.TB) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "out")
+	leave(t, dir, load(t), 6, 5)
+	leave(t, dir, load(t), 6, 9)
+	return dir
 }
 
 // With other servers, overlapping shards of the checkpoint would leave other shards without their elements.
 func TestOverlappingShardsOfACheckpointAreRefused(t *testing.T) {
 	set := []string{"model={name: mlp, layers: [16]}", "shards.slice=layer"}
 	dir := filepath.Join(t.TempDir(), "out")
-	mustRunPart(t, load(t, append(set, "train.stop={updates: 5}")...), 6, dir, "")
-	newest := filepath.Join(dir, checkpoint.Folder, "000000000001")
+	leave(t, dir, load(t, set...), 6, 5)
+	newest := at(dir, 1)
 	var lengths struct{ Lengths []int }
 	rewriteFile(t, newest, "server-0001.bin", func(text string, vectors []byte) (string, []byte) {
 		if err := json.Unmarshal([]byte(text), &lengths); err != nil {
@@ -225,78 +226,25 @@ func TestOverlappingShardsOfACheckpointAreRefused(t *testing.T) {
 		n := lengths.Lengths[len(lengths.Lengths)-1]
 		return text[:last[2]] + fmt.Sprintf(`0,"hi":%d`, n) + text[last[5]:], vectors
 	})
-	_, errs := runPart(t, load(t, append(set, "cluster.servers=1", "train.stop={updates: 12}")...), 5, dir, dir,
-		func(o *Options) { o.AllowChanged = []string{"cluster.servers"} })
-	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "both have the elements") {
+	f := search{resume: dir, allow: []string{"cluster.servers"}}.restore(t, load(t, append(set, "cluster.servers=1")...), 5)
+	if err := errors.Join(f.errs...); err == nil || !strings.Contains(err.Error(), "both have the elements") {
 		t.Errorf("%v", err)
-	}
-}
-
-// Versions may count pushes, not iterations, because the run was asynchronous before. A checkpoint made later under a
-// synchronous scheme still names the iterations of its workers.
-func TestVersionsThatAreNoIterations(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	allowed := func(o *Options) { o.AllowChanged = []string{"sync[0].scheme", "sync[0].fold"} }
-	mustRunPart(t, load(t, `sync=[{match: "*", scheme: asp}]`, "train.stop={updates: 20}"), 6, dir, "")
-	saved := func() int {
-		dirs, _ := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
-		return len(dirs)
-	}
-	stop, over := make(chan string, 1), make(chan struct{})
-	go func() { // until a checkpoint was made during training
-		for saved() < 3 {
-			select {
-			case <-over:
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-		stop <- "SIGTERM"
-	}()
-	set := []string{"train.stop={updates: 100000000}", "checkpoint={every_updates: 3, keep: 1000}", "evaluate={every_epochs: 0}"}
-	res, errs := runPart(t, load(t, set...), 6, dir, dir, func(o *Options) {
-		if allowed(o); o.Transport.Rank() == 0 {
-			o.Interrupt = stop
-		}
-	})
-	close(over)
-	mustAgree(t, CodeAgain, res, errs)
-	dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder))
-	if err != nil || len(dirs) < 3 {
-		t.Fatal(dirs, err)
-	}
-	m, err := checkpoint.Open(dirs[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	set[0] = fmt.Sprintf("train.stop={updates: %d}", m.Iteration+100)
-	var warn lines
-	res, errs = runPart(t, load(t, set...), 6, dir, dirs[1], func(o *Options) { o.Warn = &warn })
-	mustAgree(t, CodeOK, res, errs)
-	if warn.String() != "" {
-		t.Error(warn.String())
 	}
 }
 
 // The state of a scheme is validated before a checkpoint is taken. The error names the shard, and the run takes the
 // previous checkpoint, if it may.
 func TestInvalidSchemeStateIsNamed(t *testing.T) {
+	set := "sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"
 	origin := filepath.Join(t.TempDir(), "out")
-	set := []string{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"}
-	to := func(updates int) *configs.Config {
-		return load(t, append(set, fmt.Sprintf("train.stop={updates: %d}", updates))...)
-	}
-	mustRunPart(t, to(40), 6, origin, "")
-	mustRunPart(t, to(80), 6, origin, origin)
+	leave(t, origin, load(t, set), 6, 40)
+	leave(t, origin, load(t, set), 6, 80)
 	for name, change := range map[string]func(memory []byte) []byte{
 		"of nothing":   func([]byte) []byte { return make([]byte, 3) },
 		"out of range": func(memory []byte) []byte { return append(memory[:len(memory)-1], 0x7f) },
 	} {
-		dir := filepath.Join(t.TempDir(), "out")
-		if err := os.CopyFS(dir, os.DirFS(origin)); err != nil {
-			t.Fatal(err)
-		}
-		newest := filepath.Join(dir, checkpoint.Folder, "000000000002")
+		dir := copied(t, origin)
+		newest := at(dir, 2)
 		rewriteFile(t, newest, "server-0000.bin", func(text string, vectors []byte) (string, []byte) {
 			at := regexp.MustCompile(`"memory":"([^"]*)"`).FindStringSubmatchIndex(text)
 			memory, err := base64.StdEncoding.DecodeString(text[at[2]:at[3]])
@@ -306,39 +254,76 @@ func TestInvalidSchemeStateIsNamed(t *testing.T) {
 			return text[:at[2]] + base64.StdEncoding.EncodeToString(change(memory)) + text[at[3]:], vectors
 		})
 		const says = "server-0000.bin: shards[0].node.memory: "
-		_, errs := runPart(t, to(120), 6, dir, newest, nil)
-		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), says) ||
-			!strings.Contains(err.Error(), "the checkpoint is not complete") {
-			t.Errorf("%s, of that checkpoint: %v", name, err)
-		}
-		var warn lines
-		res, errs := runPart(t, to(120), 6, dir, dir, func(o *Options) { o.Warn = &warn })
-		if s := mustAgree(t, CodeOK, res, errs).Summary; filepath.Base(s.Resumed.Checkpoint) != "000000000001" ||
-			!strings.Contains(warn.String(), says) {
-			t.Errorf("%s: resumed at %+v; %s", name, s.Resumed, warn.String())
+		f := search{resume: newest}.restore(t, load(t, set), 6)
+		f.mustRefuse(t, says)
+		f.mustRefuse(t, "the checkpoint is not complete")
+		f = search{resume: dir}.restore(t, load(t, set), 6)
+		f.mustTake(t, "000000000001")
+		if !strings.Contains(f.said, says) {
+			t.Errorf("%s: no word of %q in %s", name, says, f.said)
 		}
 	}
 }
 
-// A run that asks for another payload or scheme than the checkpoint has is refused with the names of the keys. That is no
-// damage of the checkpoint.
+// A run that asks for another payload or scheme than the checkpoint has is refused by the side that cannot go on, with the
+// names of the keys. That is no damage of the checkpoint.
 func TestAConfigurationErrorIsNoDamage(t *testing.T) {
 	for _, c := range []struct {
-		was, now []string
+		was, now string
 		allowed  []string
+		then     func(*station.Station, *Origin) error
 		says     string
 	}{
-		{[]string{"payload={push: topk, ratio: 0.1}"}, nil, []string{"payload.push", "payload.ratio", "payload.thresholds"},
+		{"payload={push: topk, ratio: 0.1}", "payload={}", []string{"payload.push", "payload.ratio", "payload.thresholds"}, resumeWorker,
 			"saved 1 vectors and needs 0 now; resume with the local section, the payload and the push of the checkpoint"},
-		{[]string{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]"}, []string{"sync=[{match: '*', scheme: asp}]"},
-			[]string{"sync[0].scheme", "sync[0].s_l", "sync[0].s_u", "sync[0].mode", "sync[0].release"}, "resume with the scheme"},
+		{"sync=[{match: '*', scheme: dssp, s_l: 2, s_u: 4}]", "sync=[{match: '*', scheme: asp}]",
+			[]string{"sync[0].scheme", "sync[0].s_l", "sync[0].s_u", "sync[0].mode", "sync[0].release"}, resumeServer, "resume with the scheme"},
 	} {
 		dir := filepath.Join(t.TempDir(), "out")
-		mustRunPart(t, load(t, append(c.was, "train.stop={updates: 20}")...), 6, dir, "")
-		_, errs := runPart(t, load(t, append(c.now, "train.stop={updates: 40}")...), 6, dir, dir, func(o *Options) { o.AllowChanged = c.allowed })
-		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), c.says) ||
-			strings.Contains(err.Error(), "whole") || strings.Contains(err.Error(), "bug") {
-			t.Errorf("%v: %v, want %q", c.allowed, err, c.says)
+		leave(t, dir, load(t, c.was), 6, 20)
+		f := search{resume: dir, allow: c.allowed, then: c.then}.restore(t, load(t, c.now), 6)
+		if err := errors.Join(f.errs...); err == nil || !strings.Contains(err.Error(), c.says) || f.said != "" {
+			t.Errorf("%v: %v, said %q, want %q", c.allowed, err, f.said, c.says)
 		}
 	}
+}
+
+// resumeServer puts the server of a rank at the checkpoint.
+func resumeServer(st *station.Station, q *Origin) error {
+	if st.Roles.Server(st.Me) < 0 {
+		return nil
+	}
+	s, err := serve.New(st, serve.Options{Start: q.Start()})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.Resume(q.Start(), q.Server, q.ServerVectors)
+	return nil
+}
+
+// workerOf puts the worker of a rank at the checkpoint.
+func workerOf(st *station.Station, q *Origin) (*train.Side, error) {
+	device := cpu.New(1)
+	s, err := train.New(st, train.Options{Start: q.Start(), Device: device})
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
+	}
+	if err := s.Resume(q.Worker, q.WorkerVectors, nil); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// resumeWorker puts the worker of a rank at the checkpoint and closes it.
+func resumeWorker(st *station.Station, q *Origin) error {
+	if st.Roles.Worker(st.Me) < 0 {
+		return nil
+	}
+	s, err := workerOf(st, q)
+	if err == nil {
+		s.Close()
+	}
+	return err
 }
