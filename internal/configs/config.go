@@ -15,6 +15,7 @@ import (
 	"fluentps/internal/policy/work"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Config is one experiment. Its defaults are filled and its values are checked.
@@ -25,7 +26,7 @@ type Config struct {
 	BaselineAlgorithm string             `yaml:"baseline.algorithm" values:"auto,mpi,ring,halving" when:"baseline=allreduce" doc:"how gradients are added up: by MPI_Iallreduce, by our own ring, or by recursive halving and doubling; auto: the fastest of them, tried before training, and within a host mpi"`
 	BaselineKeys      string             `yaml:"baseline.keys" values:"@key forms" when:"baseline=pslite" doc:"what has a key: list: each tensor, and one message has the keys of all tensors of a server; tensor: each tensor, in a message of its own; scalar: every scalar, with 8 bytes of key for 4 bytes of value"`
 	Cluster           Cluster            `yaml:"cluster"`
-	Data              workload.Data      `yaml:"data"`
+	Data              dataset.Keys       `yaml:"data"`
 	Model             workload.ModelSpec `yaml:"model"`
 	Train             Train              `yaml:"train"`
 	Evaluate          Evaluate           `yaml:"evaluate"`
@@ -52,7 +53,7 @@ func Defaults() Config {
 		BaselineAlgorithm: "auto",
 		Cluster: Cluster{Servers: 1, Placement: "spread", Hierarchy: HierarchyNone, SharedMemory: SharedAuto,
 			Bind: BindAuto, MemoryMax: 8 << 30},
-		Data:  workload.DataDefaults(),
+		Data:  dataset.Defaults(),
 		Model: workload.ModelDefaults(),
 		Train: Train{
 			Optimizer: Optimizer{Spec: optim.Defaults(), NoDecay: []string{"*.bias", "bn*"}},

@@ -25,6 +25,7 @@ import (
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 const base = `name: base
@@ -58,7 +59,7 @@ func TestValues(t *testing.T) {
 	want := &Config{
 		Name: "everything_1.2-x", Seed: 18446744073709551615, Baseline: BaselineNone,
 		Cluster: Cluster{Servers: 3, Placement: "colocate", Hierarchy: "none", SharedMemory: SharedOff, Bind: BindOff, MemoryMax: 8 << 30},
-		Data:    workload.Data{Set: "csv", Path: "data/train set.csv", Test: "data/test.csv", Scale: 16, Partition: "overlap_reshuffle"},
+		Data:    dataset.Keys{Set: "csv", Path: "data/train set.csv", Test: "data/test.csv", Scale: 16, Partition: "overlap_reshuffle"},
 		Model:   workload.ModelSpec{Name: "mlp", Layers: []int{512, 256, 128}},
 		Train: Train{
 			BatchGlobal: 1024,

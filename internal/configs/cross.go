@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // cross checks combinations of keys. A check reports nothing if one of its keys has a problem already.
@@ -77,7 +78,7 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 // for sets of known image size: for other sets, only the files have the size.
 func (w *walker) crossAugment(t *table) {
 	crop, flip, set, name := t.byPath["data.augment.crop"], t.byPath["data.augment.flip"], t.byPath["data.set"], t.byPath["model.name"]
-	image, augment := workload.ImageOf(w.cfg.Data.Set), w.cfg.Data.Augment
+	image, augment := dataset.ImageOf(w.cfg.Data.Set), w.cfg.Data.Augment
 	if limit := min(image.Height, image.Width) - 1; !crop.bad && !set.bad && limit >= 0 && augment.Crop > limit {
 		w.fatal(crop.node, crop.path, fmt.Sprintf("set 0 to %d", limit),
 			"%d leaves nothing of some images of %s, which have %d x %d pixels", augment.Crop, w.cfg.Data.Set, image.Height, image.Width)
@@ -86,7 +87,7 @@ func (w *walker) crossAugment(t *table) {
 	if augment.Crop == 0 {
 		at = flip
 	}
-	if !crop.bad && !flip.bad && !name.bad && augment != (workload.Augment{}) && workload.TakesSparse(w.cfg.Model.Name) {
+	if !crop.bad && !flip.bad && !name.bad && augment != (dataset.Augment{}) && workload.TakesSparse(w.cfg.Model.Name) {
 		w.fatal(at.node, at.path, "remove augment, or set model.name: logistic",
 			"changes the pixels of images, but %s takes the entries of sparse rows", w.cfg.Model.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // imagePixelsMax is the limit on data.features.
@@ -42,10 +43,10 @@ func (w *walker) generatedImages(t *table) {
 func (w *walker) crossImages(t *table) {
 	name, set, image := t.byPath["model.name"], t.byPath["data.set"], t.byPath["data.image"]
 	switch {
-	case name.bad, set.bad, image.bad, !workload.NeedsImages(w.cfg.Model.Name), slices.Contains(workload.ImageSetNames(), w.cfg.Data.Set):
-	case slices.Contains(workload.RatingSetNames(), w.cfg.Data.Set): // crossRatings reports it
+	case name.bad, set.bad, image.bad, !workload.NeedsImages(w.cfg.Model.Name), slices.Contains(dataset.ImageSetNames(), w.cfg.Data.Set):
+	case slices.Contains(dataset.RatingSetNames(), w.cfg.Data.Set): // crossRatings reports it
 	case w.cfg.Data.Set != "generated":
-		w.fatal(name.node, name.path, "choose model.name: mlp, or one of the sets "+strings.Join(workload.ImageSetNames(), ", "),
+		w.fatal(name.node, name.path, "choose model.name: mlp, or one of the sets "+strings.Join(dataset.ImageSetNames(), ", "),
 			"%s needs images, but the rows of data.set %s are not images", w.cfg.Model.Name, w.cfg.Data.Set)
 	case image.key == nil:
 		w.fatal(name.node, name.path, "set data.image, such as [1, 28, 28], or choose model.name: mlp",

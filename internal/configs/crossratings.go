@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // crossRatings checks that models for ratings have data sets of ratings, that other models have none, and that no model for ratings has a
@@ -14,10 +15,10 @@ func (w *walker) crossRatings(t *table) {
 	if name.bad || set.bad {
 		return
 	}
-	takes, has := workload.TakesRatings(w.cfg.Model.Name), slices.Contains(workload.RatingSetNames(), w.cfg.Data.Set)
+	takes, has := workload.TakesRatings(w.cfg.Model.Name), slices.Contains(dataset.RatingSetNames(), w.cfg.Data.Set)
 	switch {
 	case takes && !has:
-		w.fatal(name.node, name.path, "choose one of the sets "+strings.Join(workload.RatingSetNames(), ", "),
+		w.fatal(name.node, name.path, "choose one of the sets "+strings.Join(dataset.RatingSetNames(), ", "),
 			"%s needs ratings (entries of a matrix), but data.set %s has none", w.cfg.Model.Name, w.cfg.Data.Set)
 	case has && !takes:
 		w.fatal(name.node, name.path, "choose model.name: matrix_factorization, or another set",

@@ -21,6 +21,7 @@ import (
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // A key of the YAML is a field of a struct, in the package that uses the key. A constructor has the defaults. The tags of a field are:
@@ -48,7 +49,7 @@ type row struct {
 // lists are the words of tables in other packages.
 var lists = map[string]func() []string{
 	"key forms": shard.KeyForms, "placements": shard.Placements, "slices": shard.Slices, "thresholds": payload.Thresholds,
-	"data sets": workload.SetNames, "partitions": workload.PartitionNames, "models": workload.ModelNames,
+	"data sets": dataset.SetNames, "partitions": dataset.PartitionNames, "models": workload.ModelNames,
 	"models with layers": workload.WithLayers,
 	"optimizers":         optim.Names, "schedules": optim.ScheduleNames,
 	"orders":   namesIn(&send.All),

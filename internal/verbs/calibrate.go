@@ -17,7 +17,7 @@ import (
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/sim"
 	"fluentps/internal/sim/calibrate"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // calibration fits the models of the simulator to the run in the folder that --calibrate names. It returns nil without that flag.
@@ -31,7 +31,7 @@ func calibration(c *cli.Context) (*calibrate.Calibration, error) {
 	var all []calibrate.Recording
 	names := c.StringSlice("calibrate")
 	for _, run := range names {
-		r, err := readRecording(c, run, workload.Load)
+		r, err := readRecording(c, run, dataset.Load)
 		if err != nil {
 			return nil, usagef("simulate: --calibrate %s: %v", run, err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/plan/layout"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 func checkCommand() *cli.Command {
@@ -93,7 +93,7 @@ func checkData(in *input) (warnings configs.Diagnostics) {
 			return nil
 		}
 	}
-	set, err := workload.Load(layout.DataSpec(in.cfg))
+	set, err := dataset.Load(layout.DataSpec(in.cfg))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"fluentps/internal/plan/layout"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // gcPercentMax is the highest GC percentage: the collector runs when the heap has grown by so much of the live heap.
@@ -16,11 +17,11 @@ const gcPercentMax = 400
 const gcPercentSetup = 25
 
 // load reads a data set for a run and returns to the system the memory that only reading needed.
-func load(spec workload.DataSpec) (*workload.Set, error) {
+func load(spec workload.DataSpec) (*dataset.Set, error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercentSetup)
 	}
-	set, err := workload.Load(spec)
+	set, err := dataset.Load(spec)
 	debug.FreeOSMemory()
 	return set, err
 }

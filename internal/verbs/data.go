@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 func dataCommand() *cli.Command {
@@ -18,7 +19,7 @@ func dataCommand() *cli.Command {
 		Name:      "data",
 		Usage:     "verify a data set: rows, columns, classes, checksums",
 		ArgsUsage: "CONFIG | SET PATH",
-		Description: "SET is the reader, one of: " + strings.Join(workload.SetNames(), " ") +
+		Description: "SET is the reader, one of: " + strings.Join(dataset.SetNames(), " ") +
 			". PATH is the folder of idx and cifar10, and the\n" +
 			"training file of csv, libsvm and ratings; each file may be compressed with gzip.\n" + precedence,
 		Flags: []cli.Flag{
@@ -34,7 +35,7 @@ func dataVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := workload.Describe(spec)
+	found, err := dataset.Describe(spec)
 	if err != nil {
 		return &exitError{codeUsage, err.Error()}
 	}
@@ -54,7 +55,7 @@ func noteData(c *cli.Context, notes []string) {
 func dataSpec(c *cli.Context) (workload.DataSpec, error) {
 	args := c.Args().Slice()
 	switch {
-	case len(args) == 1 && slices.Contains(workload.SetNames(), args[0]):
+	case len(args) == 1 && slices.Contains(dataset.SetNames(), args[0]):
 		return workload.DataSpec{}, usagef("data: %s needs its PATH, or a CONFIG that describes it; see fluentps data -h", args[0])
 	case len(args) == 1:
 		if c.IsSet("test") {
@@ -67,10 +68,10 @@ func dataSpec(c *cli.Context) (workload.DataSpec, error) {
 		return layout.DataSpec(in.cfg), nil
 	case len(args) != 2:
 		return workload.DataSpec{}, usagef("data takes CONFIG, or SET PATH, got %d arguments%s; see fluentps data -h", len(args), listed(args))
-	case slices.Contains(workload.SetNames(), args[1]) && !slices.Contains(workload.SetNames(), args[0]):
+	case slices.Contains(dataset.SetNames(), args[1]) && !slices.Contains(dataset.SetNames(), args[0]):
 		return workload.DataSpec{}, usagef("data: SET comes first: fluentps data %s %s", args[1], args[0])
-	case !slices.Contains(workload.SetNames(), args[0]):
-		return workload.DataSpec{}, usagef("data: %s", unknown("data set", args[0], workload.SetNames()))
+	case !slices.Contains(dataset.SetNames(), args[0]):
+		return workload.DataSpec{}, usagef("data: %s", unknown("data set", args[0], dataset.SetNames()))
 	case c.IsSet("set"):
 		return workload.DataSpec{}, usagef("data: --set goes with a CONFIG, not with SET PATH")
 	}
@@ -82,7 +83,7 @@ const classesShown = 100
 
 // dataText describes a data set. configured says that a configuration described the set: its settings are part of the checksum
 // of the set, and SET PATH lacks them.
-func dataText(r workload.Report, configured bool) string {
+func dataText(r dataset.Report, configured bool) string {
 	var b strings.Builder
 	if r.Matrix != (workload.Matrix{}) {
 		ratingsText(&b, r)
@@ -99,14 +100,14 @@ func dataText(r workload.Report, configured bool) string {
 	return b.String()
 }
 
-func ratingsText(b *strings.Builder, r workload.Report) {
+func ratingsText(b *strings.Builder, r dataset.Report) {
 	fmt.Fprintf(b, "%s: entries of a matrix of %d x %d, %d training rows, %d test rows\n\n", r.Set, r.Matrix.Rows,
 		r.Matrix.Columns, r.Train.Rows, r.Test.Rows)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "values\tmean\tdeviation\tleast\tlargest\t")
 	for _, p := range []struct {
 		name string
-		workload.Part
+		dataset.Part
 	}{{"train", r.Train}, {"test", r.Test}} {
 		if v := p.Values; p.Rows > 0 {
 			fmt.Fprintf(t, "%s\t%.4g\t%.4g\t%.4g\t%.4g\t\n", p.name, v.Mean, v.Deviation, v.Min, v.Max)
@@ -115,7 +116,7 @@ func ratingsText(b *strings.Builder, r workload.Report) {
 	_ = t.Flush() // a strings.Builder never fails
 }
 
-func classesText(b *strings.Builder, r workload.Report) {
+func classesText(b *strings.Builder, r dataset.Report) {
 	fmt.Fprintf(b, "%s: %d features, %d classes, %d training rows, %d test rows\n\n", r.Set, r.Cols, r.Classes, r.Train.Rows, r.Test.Rows)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "class\ttrain\ttest\t")

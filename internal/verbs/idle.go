@@ -11,7 +11,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/plan/layout"
 	"fluentps/kernels/cuda"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // withoutGPU says why this binary cannot compute on a GPU. It returns "" if the binary can.
@@ -89,7 +89,7 @@ func memoryOf(cfg *configs.Config, ranks int) error {
 	if err != nil {
 		return nil
 	}
-	set, err := workload.Load(layout.DataSpec(cfg))
+	set, err := dataset.Load(layout.DataSpec(cfg))
 	if err != nil {
 		return nil
 	}

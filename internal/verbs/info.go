@@ -20,6 +20,7 @@ import (
 	"fluentps/kernels/cpu"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 func versionCommand() *cli.Command {
@@ -68,8 +69,8 @@ func infoVerb(c *cli.Context) error {
 		{"slices", words(shard.Slices())},
 		{"", ""},
 		{"models", words(workload.ModelNames())},
-		{"data sets", words(workload.SetNames())},
-		{"partitions", words(workload.PartitionNames())},
+		{"data sets", words(dataset.SetNames())},
+		{"partitions", words(dataset.PartitionNames())},
 		{"optimizers", words(optim.Names())},
 		{"schedules", words(optim.ScheduleNames())},
 	}

@@ -10,11 +10,12 @@ import (
 	"fluentps/internal/plan/layout"
 	ps "fluentps/internal/rank/runtime"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // local runs n ranks as goroutines that share one copy of the data.
 func (j *job) local(n int) error {
-	loadOnce := sync.OnceValues(func() (set *workload.Set, err error) {
+	loadOnce := sync.OnceValues(func() (set *dataset.Set, err error) {
 		j.set, err = load(layout.DataSpec(j.cfg))
 		return j.set, err
 	})
@@ -41,7 +42,7 @@ func (j *job) local(n int) error {
 		if err != nil {
 			return err
 		}
-		o.Load = func(workload.DataSpec) (*workload.Set, error) { return loadOnce() }
+		o.Load = func(workload.DataSpec) (*dataset.Set, error) { return loadOnce() }
 		o.Interrupt = stop[i]
 		if i == 0 {
 			j.warnings()

@@ -5,16 +5,17 @@ import (
 	"testing"
 
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // A set is read once as long as the same one is asked for. What could not be read is tried again.
 func TestASetIsReadOnce(t *testing.T) {
 	reads := 0
-	load := loader(func(s workload.DataSpec) (*workload.Set, error) {
+	load := loader(func(s workload.DataSpec) (*dataset.Set, error) {
 		if reads++; s.Set == "bad" {
 			return nil, errors.New("bad")
 		}
-		return &workload.Set{Name: s.Path}, nil
+		return &dataset.Set{Name: s.Path}, nil
 	}).once()
 	for i, c := range []struct {
 		spec  workload.DataSpec

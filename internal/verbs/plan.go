@@ -13,6 +13,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/params"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 func planCommand() *cli.Command {
@@ -75,7 +76,7 @@ type planned struct {
 	cfg    *configs.Config
 	hosts  []string // of each rank
 	roles  shard.Roles
-	set    *workload.Set
+	set    *dataset.Set
 	plan   *shard.Plan
 	link   layout.Link
 	ledger *layout.Ledger
@@ -83,10 +84,10 @@ type planned struct {
 
 // prepare does what the ranks of a run do before they train. It fails for every configuration that they would refuse.
 func prepare(cfg *configs.Config, hosts []string) (*planned, error) {
-	return prepareWith(cfg, hosts, workload.Load)
+	return prepareWith(cfg, hosts, dataset.Load)
 }
 
-func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpec) (*workload.Set, error)) (*planned, error) {
+func prepareWith(cfg *configs.Config, hosts []string, load func(workload.DataSpec) (*dataset.Set, error)) (*planned, error) {
 	p := &planned{cfg: cfg, hosts: hosts}
 	var err error
 	if p.roles, err = layout.Roles(cfg, hosts); err != nil {
@@ -123,18 +124,18 @@ func (p *planned) facts() configs.Facts {
 // cut is the shard map of a configuration and its data.
 type cut struct {
 	plan *shard.Plan
-	set  *workload.Set
+	set  *dataset.Set
 	rows int // of the training set
 }
 
-// loader reads a data set, as workload.Load does.
-type loader func(workload.DataSpec) (*workload.Set, error)
+// loader reads a data set, as dataset.Load does.
+type loader func(workload.DataSpec) (*dataset.Set, error)
 
 // once keeps the set that was read last: a set may be large, and what-if asks for the same one again and again.
 func (load loader) once() loader {
 	var last workload.DataSpec
-	var set *workload.Set
-	return func(s workload.DataSpec) (*workload.Set, error) {
+	var set *dataset.Set
+	return func(s workload.DataSpec) (*dataset.Set, error) {
 		if set != nil && s == last {
 			return set, nil
 		}

@@ -14,6 +14,7 @@ import (
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 	"fluentps/ps/workload/shapes"
 )
 
@@ -99,7 +100,7 @@ func probed(c *cli.Context, from string, isFile bool) (*workload.Architecture, e
 }
 
 func architectureOf(cfg *configs.Config) (*workload.Architecture, error) {
-	set, err := workload.Load(layout.DataSpec(cfg))
+	set, err := dataset.Load(layout.DataSpec(cfg))
 	if err != nil {
 		return nil, usagef("probe: %v\n  %s", err, withoutFiles(cfg))
 	}

@@ -26,6 +26,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 func runCommand() *cli.Command {
@@ -217,8 +218,8 @@ type job struct {
 	level   slog.Level
 	out     io.Writer
 	warn    io.Writer
-	set     *workload.Set // of rank 0, once it has read it; nil before, and in processes without rank 0
-	trains  atomic.Bool   // set-up is over
+	set     *dataset.Set // of rank 0, once it has read it; nil before, and in processes without rank 0
+	trains  atomic.Bool  // set-up is over
 
 	scratchDir string // for files of Open MPI in memory; "": its default
 }
@@ -271,7 +272,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 	if t.Rank() != 0 {
 		return o, nil
 	}
-	o.Load = func(s workload.DataSpec) (set *workload.Set, err error) {
+	o.Load = func(s workload.DataSpec) (set *dataset.Set, err error) {
 		j.set, err = load(s)
 		return j.set, err
 	}

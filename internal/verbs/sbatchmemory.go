@@ -13,6 +13,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/plan/slurm"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // workerHost is the prefix of the host names of workers if the servers have separate hosts.
@@ -79,12 +80,12 @@ func (p *planned) memory(s *slurm.Script) {
 // fitsAll is fits for all runs of a sweep: the script requests the memory of the run that needs the most.
 func (s *sweep) fitsAll(c *cli.Context, script *slurm.Script) error {
 	hosts := spreadHosts(c.Int("ranks"), c.Int("nodes"))
-	sets := map[workload.DataSpec]*workload.Set{}
-	load := func(spec workload.DataSpec) (*workload.Set, error) {
+	sets := map[workload.DataSpec]*dataset.Set{}
+	load := func(spec workload.DataSpec) (*dataset.Set, error) {
 		if set := sets[spec]; set != nil {
 			return set, nil
 		}
-		set, err := workload.Load(spec)
+		set, err := dataset.Load(spec)
 		if err == nil {
 			sets[spec] = set
 		}

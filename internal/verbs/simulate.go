@@ -22,7 +22,7 @@ import (
 	"fluentps/internal/sim/check"
 	"fluentps/internal/sim/real"
 	"fluentps/kernels/cpu"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 func simulateCommand() *cli.Command {
@@ -145,7 +145,7 @@ func modelled(c *cli.Context, in *input) (cut, error) {
 			"rank; use run, or --set cluster.hierarchy=none", h)
 	}
 	n := in.cfg.Simulate.Workers
-	q, err := cutFor(in.cfg, n, shard.Serving(in.cfg.Cluster.Servers, n, in.cfg.Cluster.Placement), sim.Link(in.cfg), workload.Load)
+	q, err := cutFor(in.cfg, n, shard.Serving(in.cfg.Cluster.Servers, n, in.cfg.Cluster.Placement), sim.Link(in.cfg), dataset.Load)
 	if err != nil {
 		return q, usagef("simulate: %v", err)
 	}
@@ -155,7 +155,7 @@ func modelled(c *cli.Context, in *input) (cut, error) {
 }
 
 // realGradients lets the simulated workers compute the gradients of a data set in this process.
-func realGradients(cfg *configs.Config, set *workload.Set, warn io.Writer) (func(*sim.Simulation) (sim.Values, error), error) {
+func realGradients(cfg *configs.Config, set *dataset.Set, warn io.Writer) (func(*sim.Simulation) (sim.Values, error), error) {
 	device, err := newCPU(cfg.Device.Threads)
 	if err != nil {
 		return nil, usagef("simulate: %v", err)

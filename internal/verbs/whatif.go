@@ -17,7 +17,7 @@ import (
 	"fluentps/internal/sim"
 	"fluentps/internal/sim/calibrate"
 	"fluentps/internal/sim/whatif"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // whatIfPushesMax bounds the pushes of one simulated run of what-if.
@@ -56,7 +56,7 @@ func whatIfVerb(c *cli.Context) error {
 	if err != nil {
 		return usagef("what-if: %v", err)
 	}
-	a, err := askWhatIf(c, run, c.StringSlice("set"), whatIfPushesMax, workload.Load)
+	a, err := askWhatIf(c, run, c.StringSlice("set"), whatIfPushesMax, dataset.Load)
 	if err != nil {
 		return usagef("what-if: %v", err)
 	}

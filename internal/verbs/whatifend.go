@@ -12,6 +12,7 @@ import (
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/sim/whatif"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // At the end of a run, what-if is asked only if training took so long, and its simulations are shorter, so that they take about a second.
@@ -96,7 +97,7 @@ func (j *job) askWhatIf(res *ps.Result) (a *whatif.Answer, err error) {
 	go func() {
 		defer close(ended)
 		defer func() { _ = recover() }() // failed stays
-		answer, failed = askWhatIf(j.c, res.Dir, nil, whatIfPushesEnd, func(workload.DataSpec) (*workload.Set, error) { return j.set, nil })
+		answer, failed = askWhatIf(j.c, res.Dir, nil, whatIfPushesEnd, func(workload.DataSpec) (*dataset.Set, error) { return j.set, nil })
 	}()
 	select {
 	case <-ended:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fluentps/kernels"
+	"fluentps/ps/workload/dataset"
 	"fluentps/ps/workload/shapes"
 )
 
@@ -53,10 +54,10 @@ func fitting(s ModelSpec, from Samples) (e ModelEntry, err error) {
 		return e, fmt.Errorf("model %s: %d classes, need at least 2; does the data set have labels?", s.Name, from.Classes)
 	case e.Name == "":
 		return e, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
-	case e.Images && from.Image.values() != from.Cols:
+	case e.Images && from.Image.Values() != from.Cols:
 		return e, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, give "+
 			"image to generated, or choose model mlp",
-			s.Name, from.Cols, strings.Join(ImageSetNames(), ", "))
+			s.Name, from.Cols, strings.Join(dataset.ImageSetNames(), ", "))
 	}
 	if err := mustTakeRatings(e, from); err != nil {
 		return e, err
@@ -118,10 +119,10 @@ func ParamNames(s ModelSpec) (names []string) {
 // paramsOf are the parameters of a model for samples of some size.
 func paramsOf(s ModelSpec) []Param {
 	const side = 32
-	image := Image{1, side, side}
+	image := Image{Channels: 1, Height: side, Width: side}
 	for _, from := range []Samples{
-		{Cols: image.values(), Classes: 2, Image: image}, {Cols: ratingCols, Matrix: Matrix{1, 1}},
-		{Cols: image.values(), Classes: 10, Image: image},
+		{Cols: image.Values(), Classes: 2, Image: image}, {Cols: dataset.RatingCols, Matrix: Matrix{Rows: 1, Columns: 1}},
+		{Cols: image.Values(), Classes: 10, Image: image},
 	} {
 		if a, err := NewArchitecture(s, from); err == nil {
 			return a.Params()

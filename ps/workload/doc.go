@@ -1,13 +1,13 @@
-// Package workload holds models and data sets, and assigns rows to workers.
+// Package workload holds models. Package dataset below it reads data, and assigns rows to workers.
 //
 // What a model consists of (Architecture) is apart from what computes (Model): only who computes makes a model.
 //
-//	set, err := workload.Load(spec)
+//	set, err := dataset.Load(spec)
 //	architecture, err := workload.NewArchitecture(ms, set.Samples())
 //	model, err := workload.NewModel(ms, set.Samples(), dev, batch)
-//	rows, err := workload.Partition("disjoint_random", set.Train.Rows(), workers, worker, seed)
-//	sampler := workload.NewSampler(rows, batch, seed, worker)
-//	augmenter := workload.NewAugmenter(augment, set.Image, seed, worker)
+//	rows, err := dataset.Partition("disjoint_random", set.Train.Rows(), workers, worker, seed)
+//	sampler := dataset.NewSampler(rows, batch, seed, worker)
+//	augmenter := dataset.NewAugmenter(augment, set.Image, seed, worker)
 //	model.Bind(params, grads)
 //	b := workload.NewBatch(ms.Name, set.Samples(), batch)
 //	for i := range iterations {
@@ -18,6 +18,5 @@
 //		err = model.Backward(sendGradient)
 //	}
 //
-// All randomness is a pure function of seeds: initial values depend on (seed, name, element), samples on (seed, worker, iteration),
-// changes to their images on (seed, worker, iteration, position), and generated rows on (seed, row).
+// All randomness is a pure function of seeds: initial values depend on (seed, name, element).
 package workload

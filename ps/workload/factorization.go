@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fluentps/kernels"
+	"fluentps/ps/workload/dataset"
 )
 
 // factorization fits the product of two matrices of low rank, L (rows x rank) and R (rank x columns, stored transposed), to the
@@ -43,14 +44,11 @@ func newFactorization(s ModelSpec, from Samples, _ kernels.Device, batchMax int)
 }
 
 func factorable(s ModelSpec, _ Samples) error {
-	if s.Rank < 1 || s.Rank > rankMax {
-		return fmt.Errorf("model %s: rank is %d, need 1 to %d", s.Name, s.Rank, rankMax)
+	if s.Rank < 1 || s.Rank > dataset.RankMax {
+		return fmt.Errorf("model %s: rank is %d, need 1 to %d", s.Name, s.Rank, dataset.RankMax)
 	}
 	return noHidden(s, Samples{})
 }
-
-// rankMax bounds the scratch of a batch.
-const rankMax = 4096
 
 // TakesRatings says whether a model takes only samples that are entries of a matrix. The loss of such a model is a mean squared
 // error, and it has no accuracy.
@@ -98,7 +96,7 @@ func (m *factorization) Eval(x Batch) (loss float64, correct int, err error) {
 }
 
 func (m *factorization) mustFit(x Batch) {
-	if x.Cols != ratingCols || len(x.X) < x.N*ratingCols {
+	if x.Cols != dataset.RatingCols || len(x.X) < x.N*dataset.RatingCols {
 		panic(fmt.Sprintf("workload: batch of %d x %d with %d values is not a batch of ratings, which model %s takes", x.N,
 			x.Cols, len(x.X), m.spec.Name))
 	}
@@ -114,8 +112,8 @@ func (m *factorization) at(factor []float32, i float32) []float32 {
 
 // miss returns the product for sample s minus its value, and the two vectors.
 func (m *factorization) miss(x Batch, s int) (left, right []float32, e float32) {
-	left, right = m.at(m.left, x.X[s*ratingCols]), m.at(m.right, x.X[s*ratingCols+1])
-	e = -x.X[s*ratingCols+2]
+	left, right = m.at(m.left, x.X[s*dataset.RatingCols]), m.at(m.right, x.X[s*dataset.RatingCols+1])
+	e = -x.X[s*dataset.RatingCols+2]
 	for k, v := range left {
 		e += float32(v * right[k])
 	}
@@ -130,14 +128,14 @@ func (m *factorization) Backward(ready func(layer int)) error {
 	m.batch = Batch{}
 	clear(m.dRight)
 	for s, g := range m.twice[:x.N] {
-		add(m.at(m.dRight, x.X[s*ratingCols+1]), m.at(m.left, x.X[s*ratingCols]), g)
+		add(m.at(m.dRight, x.X[s*dataset.RatingCols+1]), m.at(m.left, x.X[s*dataset.RatingCols]), g)
 	}
 	if ready != nil {
 		ready(1)
 	}
 	clear(m.dLeft)
 	for s, g := range m.twice[:x.N] {
-		add(m.at(m.dLeft, x.X[s*ratingCols]), m.kept[s*rank:][:rank], g)
+		add(m.at(m.dLeft, x.X[s*dataset.RatingCols]), m.kept[s*rank:][:rank], g)
 	}
 	if ready != nil {
 		ready(0)
@@ -157,7 +155,7 @@ func mustTakeRatings(m ModelEntry, from Samples) error {
 	switch has := from.Matrix != (Matrix{}); {
 	case m.Ratings && !has:
 		return fmt.Errorf("model %s: the data set's rows are not ratings; choose one of the sets %s", m.Name,
-			strings.Join(RatingSetNames(), ", "))
+			strings.Join(dataset.RatingSetNames(), ", "))
 	case !m.Ratings && has:
 		return fmt.Errorf("model %s: the data set holds ratings, entries of a matrix; choose model matrix_factorization", m.Name)
 	}

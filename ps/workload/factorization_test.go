@@ -6,22 +6,24 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"fluentps/ps/workload/dataset"
 )
 
 const factorizationName = "matrix_factorization"
 
 func rated(rows, columns int) Samples {
-	return Samples{Cols: ratingCols, Matrix: Matrix{rows, columns}}
+	return Samples{Cols: dataset.RatingCols, Matrix: Matrix{Rows: rows, Columns: columns}}
 }
 
 // ratingBatch returns n ratings, some of them in the same row or column.
 func ratingBatch(n int, from Samples) Batch {
 	r := rand.New(rand.NewPCG(3, 4))
-	b := Batch{X: make([]float32, n*ratingCols), Y: make([]int32, n), N: n, Cols: ratingCols}
+	b := Batch{X: make([]float32, n*dataset.RatingCols), Y: make([]int32, n), N: n, Cols: dataset.RatingCols}
 	for i := range n {
-		b.X[i*ratingCols] = float32(r.IntN(from.Matrix.Rows))
-		b.X[i*ratingCols+1] = float32(r.IntN(from.Matrix.Columns))
-		b.X[i*ratingCols+2] = float32(r.NormFloat64())
+		b.X[i*dataset.RatingCols] = float32(r.IntN(from.Matrix.Rows))
+		b.X[i*dataset.RatingCols+1] = float32(r.IntN(from.Matrix.Columns))
+		b.X[i*dataset.RatingCols+2] = float32(r.NormFloat64())
 	}
 	return b
 }
@@ -115,7 +117,7 @@ func TestFactorizationMisuse(t *testing.T) {
 	for name, f := range map[string]func(){
 		"batch too large": func() { m.Forward(ratingBatch(3, from), nil) },
 		"no ratings":      func() { m.Forward(randomBatch(2, 4, 3), nil) },
-		"row past matrix": func() { m.Eval(Batch{X: []float32{6, 0, 1}, Y: []int32{0}, N: 1, Cols: ratingCols}) },
+		"row past matrix": func() { m.Eval(Batch{X: []float32{6, 0, 1}, Y: []int32{0}, N: 1, Cols: dataset.RatingCols}) },
 		"no Forward":      func() { m.Bind(m.params, m.grads); m.Backward(nil) },
 		"second Backward": func() { m.Forward(x, nil); m.Backward(nil); m.Backward(nil) },
 		"factors swapped": func() { m.Bind([][]float32{m.params[1], m.params[0]}, nil) },
@@ -151,20 +153,21 @@ func TestFactorizationMisuse(t *testing.T) {
 // Plain SGD reaches the noise of generated data: least squares with p parameters and n ratings of noise s has a test error of about
 // s*sqrt(1+p/n), here 0.052.
 func TestFactorizationLearnsUpToTheNoise(t *testing.T) {
-	set, err := Load(DataSpec{Set: "generated_ratings", Rows: 8000, TestRows: 2000, Matrix: Matrix{80, 60}, Rank: 3, Noise: 0.05, Seed: 2})
+	set, err := dataset.Load(DataSpec{Set: "generated_ratings", Rows: 8000, TestRows: 2000,
+		Matrix: Matrix{Rows: 80, Columns: 60}, Rank: 3, Noise: 0.05, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const batch = 50
 	m := newBoundTo(t, ModelSpec{Name: factorizationName, Rank: 3}, set.Samples(), batch, 1)
 	test := NewBatch(factorizationName, set.Samples(), 2000)
-	test.Take(set.Test, ascending(0, 2000, 1))
+	test.Take(set.Test, ascending(0, 2000))
 	rmse := func() float64 {
 		loss, _, _ := m.Eval(test)
 		return math.Sqrt(loss / 2000)
 	}
 	before := rmse()
-	sampler, b := NewSampler(ascending(0, 8000, 1), batch, 1, 0), NewBatch(factorizationName, set.Samples(), batch)
+	sampler, b := dataset.NewSampler(ascending(0, 8000), batch, 1, 0), NewBatch(factorizationName, set.Samples(), batch)
 	var picked []int32
 	const steps = 40 * 8000 / batch
 	for i := range int64(steps) {

@@ -15,7 +15,7 @@ const lenetSide = 12
 func lenetStages(_ ModelSpec, from Samples) []stage {
 	conv1 := newConvPool("conv1", newConvolution(from.Image, 6, 5, 1, 2))
 	conv2 := newConvPool("conv2", newConvolution(conv1.pooled, 16, 5, 1, 0))
-	return append([]stage{conv1, conv2}, denseStages([]int{conv2.pooled.values(), 120, 84, from.Classes})...)
+	return append([]stage{conv1, conv2}, denseStages([]int{conv2.pooled.Values(), 120, 84, from.Classes})...)
 }
 
 func lenetImages(s ModelSpec, from Samples) error {
@@ -54,8 +54,8 @@ func (s *convPool) params() []Param {
 }
 
 func (s *convPool) allocate(perSample, _ func(int) kernels.Vec) {
-	s.y = perSample(s.conv.out.values())
-	s.which, s.out, s.grad = perSample(s.pooled.values()), perSample(s.pooled.values()), perSample(s.pooled.values())
+	s.y = perSample(s.conv.out.Values())
+	s.which, s.out, s.grad = perSample(s.pooled.Values()), perSample(s.pooled.Values()), perSample(s.pooled.Values())
 }
 
 func (s *convPool) ends() (out, grad kernels.Vec) { return s.out, s.grad }
@@ -67,7 +67,7 @@ func (s *convPool) forward(dev *stream, p pass) {
 }
 
 func (s *convPool) backward(dev *stream, p pass) {
-	dev.launch(kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{s.grad, s.out}, N: kernels.Sizes{p.n, s.pooled.values()}})
+	dev.launch(kernels.ReLUGrad, kernels.Args{V: kernels.Vecs{s.grad, s.out}, N: kernels.Sizes{p.n, s.pooled.Values()}})
 	dev.launch(kernels.ChannelBiasGrad, kernels.Args{V: kernels.Vecs{s.grad, p.grads[1]}, N: s.positions(p.n)})
 	dev.launch(kernels.MaxPoolGrad, kernels.Args{V: kernels.Vecs{s.grad, s.which, s.y}, N: s.planes(p.n)})
 	if p.below.Len() == 0 {

@@ -27,9 +27,9 @@ func wide(x []float32) []float64 {
 // convolved is the definition of a convolution; bias may be nil.
 func convolved(x wideImages, weight, bias []float64, filters, kernel, stride, pad int) wideImages {
 	size := func(n int) int { return max(0, (n+2*pad-kernel+stride)/stride) }
-	y := wideImages{Image: Image{filters, size(x.Height), size(x.Width)}}
-	n := len(x.v) / x.values()
-	y.v = make([]float64, n*y.values())
+	y := wideImages{Image: Image{Channels: filters, Height: size(x.Height), Width: size(x.Width)}}
+	n := len(x.v) / x.Values()
+	y.v = make([]float64, n*y.Values())
 	for to := range y.v {
 		if bias != nil {
 			y.v[to] = bias[to/(y.Height*y.Width)%filters]
@@ -63,7 +63,7 @@ func rectified(x wideImages) wideImages {
 }
 
 func halved(x wideImages) wideImages {
-	y := wideImages{Image: Image{x.Channels, x.Height / 2, x.Width / 2}}
+	y := wideImages{Image: Image{Channels: x.Channels, Height: x.Height / 2, Width: x.Width / 2}}
 	for p := range len(x.v) / (x.Height * x.Width) {
 		for i := range y.Height {
 			for j := range y.Width {
@@ -151,7 +151,7 @@ func TestLeNetOnTheDeviceAsOnItsTwins(t *testing.T) {
 // stripes are images of noise with one bright line: horizontal, vertical or diagonal. Every pixel is equally often bright in all
 // classes, so a linear model cannot tell them apart, but filters can.
 func stripes(r *rand.Rand, n int, image Image) Batch {
-	b := Batch{X: make([]float32, n*image.values()), Y: make([]int32, n), N: n, Cols: image.values()}
+	b := Batch{X: make([]float32, n*image.Values()), Y: make([]int32, n), N: n, Cols: image.Values()}
 	for i := range b.X {
 		b.X[i] = float32(r.NormFloat64()) / 4
 	}

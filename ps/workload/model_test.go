@@ -11,6 +11,7 @@ import (
 
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/workload/dataset"
 )
 
 // bound is a model with its own memory.
@@ -40,8 +41,8 @@ func newBound(t testing.TB, s ModelSpec, inputs, classes, batchMax int, seed uin
 
 // images are samples for a model that takes only images.
 func images(channels, height, width, classes int) Samples {
-	i := Image{channels, height, width}
-	return Samples{Cols: i.values(), Classes: classes, Image: i}
+	i := Image{Channels: channels, Height: height, Width: width}
+	return Samples{Cols: i.Values(), Classes: classes, Image: i}
 }
 
 func newBoundTo(t testing.TB, s ModelSpec, from Samples, batchMax int, seed uint64) *bound {
@@ -400,5 +401,43 @@ func BenchmarkMLPStep(b *testing.B) {
 			}
 			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/step")
 		})
+	}
+}
+
+// A rule of sync names parameters, so their names must not depend on the data.
+func TestParameterNamesDoNotDependOnTheSamples(t *testing.T) {
+	for _, name := range ModelNames() {
+		s := ModelSpec{Name: name}
+		switch name {
+		case "mlp", "synthetic":
+			s.Layers = []int{7, 5}
+		case "matrix_factorization":
+			s.Rank = 3
+		}
+		for _, from := range []Samples{{Cols: 3 * 32 * 32, Classes: 2, Image: Image{Channels: 3, Height: 32, Width: 32}},
+			{Cols: 28 * 28, Classes: 2, Image: Image{Channels: 1, Height: 28, Width: 28}}} {
+			if TakesRatings(name) {
+				from = Samples{Cols: dataset.RatingCols, Matrix: Matrix{Rows: from.Cols, Columns: 9}}
+			}
+			var want []string
+			for _, p := range paramsIn(layersFor(t, s, from)) {
+				want = append(want, p.Name)
+			}
+			if got := ParamNames(s); len(got) == 0 || !slices.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", name, got, want)
+			}
+		}
+	}
+	if got := ParamNames(ModelSpec{Name: "mlp"}); got != nil {
+		t.Errorf("a model that is refused has the names %v", got)
+	}
+}
+
+// These values may not change: runs and checkpoints of an older version depend on them.
+func TestInitialValuesArePinned(t *testing.T) {
+	x := make([]float32, 2)
+	Fill(x, 7, Param{Name: "fc1.weight", Fan: 6}, 100)
+	if x[0] != 0.8358427 || x[1] != 0.10971928 {
+		t.Errorf("initial values are %v, want [0.8358427 0.10971928]", x)
 	}
 }

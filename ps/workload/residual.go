@@ -96,7 +96,7 @@ func (s *convNorm) params() []Param {
 }
 
 func (s *convNorm) allocate(perSample, once func(int) kernels.Vec) {
-	values := s.conv.out.values()
+	values := s.conv.out.Values()
 	s.x, s.out, s.saved = perSample(values), perSample(values), once(2*s.conv.out.Channels)
 	if s.gradOf != nil {
 		s.grad = s.gradOf.grad // already allocated, because stages are allocated from below
@@ -151,7 +151,7 @@ func (s *convNorm) backward(dev *stream, p pass) {
 		V: kernels.Vecs{s.grad, s.out, s.x, scale, s.saved, p.grads[1], p.grads[2], s.x, mean, variance, p.grads[3], p.grads[4]},
 		N: s.sizes(p.n), F: kernels.Scalars{normMomentum, normEpsilon}})
 	if s.halves() {
-		dev.launch(kernels.Fill, kernels.Args{V: kernels.Vecs{s.from.grad}, N: kernels.Sizes{p.n * s.from.conv.out.values()}})
+		dev.launch(kernels.Fill, kernels.Args{V: kernels.Vecs{s.from.grad}, N: kernels.Sizes{p.n * s.from.conv.out.Values()}})
 		dev.launch(kernels.ShortcutPadGrad, kernels.Args{V: kernels.Vecs{s.grad, s.from.grad}, N: s.padSizes(p.n)})
 	}
 	if p.below.Len() == 0 {

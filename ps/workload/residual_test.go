@@ -51,9 +51,9 @@ func shortcut(x wideImages, to Image) wideImages {
 	if x.Image == to {
 		return x
 	}
-	y := wideImages{Image: to, v: make([]float64, len(x.v)/x.values()*to.values())}
+	y := wideImages{Image: to, v: make([]float64, len(x.v)/x.Values()*to.Values())}
 	for i := range y.v {
-		image, c, row, col := i/to.values(), i/(to.Height*to.Width)%to.Channels, i/to.Width%to.Height, i%to.Width
+		image, c, row, col := i/to.Values(), i/(to.Height*to.Width)%to.Channels, i/to.Width%to.Height, i%to.Width
 		if c < x.Channels {
 			y.v[i] = x.v[((image*x.Channels+c)*x.Height+2*row)*x.Width+2*col]
 		}

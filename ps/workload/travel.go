@@ -92,7 +92,7 @@ func (m *chain) allocateInputs() error {
 func (m *chain) bring(x Batch) {
 	in := &m.in
 	other := (in.latest + 1) % len(in.buffers)
-	if !in.hasAhead || !in.ahead.same(x) {
+	if !in.hasAhead || !in.ahead.Same(x) {
 		m.load(other, x)
 	}
 	in.latest, in.hasAhead, in.ahead = other, false, Batch{}

@@ -13,11 +13,12 @@ import (
 	"fluentps/internal/comm/mpi/mpitest"
 	"fluentps/internal/rank/runtime"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // breaking is a table that panics at the nth read, as a bug would.
 type breaking struct {
-	workload.Table
+	dataset.Table
 	reads *atomic.Int32
 	nth   int32
 }
@@ -30,12 +31,12 @@ func (b breaking) Fill(x []float32, y []int32, rows []int32) {
 }
 
 // breakIn makes the data of this rank panic where the job says: "load", "train" or "evaluate".
-func breakIn(where string) func(workload.DataSpec) (*workload.Set, error) {
-	return func(spec workload.DataSpec) (*workload.Set, error) {
+func breakIn(where string) func(workload.DataSpec) (*dataset.Set, error) {
+	return func(spec workload.DataSpec) (*dataset.Set, error) {
 		if where == "load" {
 			panic("boom")
 		}
-		set, err := workload.Load(spec)
+		set, err := dataset.Load(spec)
 		if err != nil {
 			return nil, err
 		}

@@ -19,7 +19,7 @@ import (
 	"fluentps/internal/sim"
 	"fluentps/internal/sim/check"
 	"fluentps/ps/scheme"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // step is one event of a scheme, and the decisions of the scheme.
@@ -66,7 +66,7 @@ func readRecords(t *testing.T, out string, ranks int) (all record) {
 func recordSimulated(t *testing.T, workers int, set ...string) record {
 	t.Helper()
 	c := parse(append(set, fmt.Sprintf("simulate.workers=%d", workers)))
-	data, err := workload.Load(layout.DataSpec(c))
+	data, err := dataset.Load(layout.DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}

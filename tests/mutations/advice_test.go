@@ -12,6 +12,7 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // tables are good files of text, by set.
@@ -143,7 +144,7 @@ func TestAdviceOnDataCanBeFollowed(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := workload.Load(workload.DataSpec{Set: set, Path: path, Memory: memoryMax}); err != nil {
+		if _, err := dataset.Load(workload.DataSpec{Set: set, Path: path, Memory: memoryMax}); err != nil {
 			return err.Error()
 		}
 		return ""

@@ -20,6 +20,7 @@ import (
 	"fluentps/internal/plan/slurm"
 	"fluentps/internal/policy/payload"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // memoryMax is the memory limit of readers: cluster.memory_max.
@@ -54,17 +55,17 @@ func dataReader(spec workload.DataSpec, files map[string][]byte) *reader {
 		if s.Test != "" {
 			s.Test = filepath.Join(dir, spec.Test)
 		}
-		set, err := workload.Load(s)
+		set, err := dataset.Load(s)
 		if err != nil {
 			return "", "", err
 		}
-		report, err := workload.Describe(s)
+		report, err := dataset.Describe(s)
 		if err != nil {
 			return "", "", err
 		}
 		x, y := make([]float32, set.Train.Cols()), make([]int32, 1)
 		all := []any{set.Samples(), report.Train, report.Test}
-		for _, t := range []workload.Table{set.Train, set.Test} {
+		for _, t := range []dataset.Table{set.Train, set.Test} {
 			for row := range min(t.Rows(), 50) { // the sums of Describe cover all rows
 				if len(x) > 1<<20 {
 					break

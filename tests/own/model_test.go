@@ -75,7 +75,6 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"fluentps/ps/workload"
 )
 
 // passes counts those of all models of the process.

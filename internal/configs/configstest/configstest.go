@@ -9,6 +9,7 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Base trains softmax on generated data: 4 workers, 2 servers, 30 iterations.
@@ -41,17 +42,17 @@ func Load(t testing.TB, set ...string) *configs.Config {
 
 var (
 	mu   sync.Mutex
-	sets = map[workload.DataSpec]*workload.Set{}
+	sets = map[workload.DataSpec]*dataset.Set{}
 )
 
 // Data reads each data set once for all tests of a package: sets are read-only.
-func Data(spec workload.DataSpec) (*workload.Set, error) {
+func Data(spec workload.DataSpec) (*dataset.Set, error) {
 	mu.Lock()
 	defer mu.Unlock()
 	if set := sets[spec]; set != nil {
 		return set, nil
 	}
-	set, err := workload.Load(spec)
+	set, err := dataset.Load(spec)
 	if err == nil {
 		sets[spec] = set
 	}

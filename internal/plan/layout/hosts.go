@@ -11,7 +11,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/show/metrics"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // HostMemory is the most memory that the ranks of one host take together, in bytes: what a batch system must grant there.
@@ -134,7 +134,7 @@ func fileBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []stri
 }
 
 // planHosts prints the memory of each host by purpose. Hosts that are alike share a line.
-func planHosts(b *strings.Builder, l *Ledger, set *workload.Set) {
+func planHosts(b *strings.Builder, l *Ledger, set *dataset.Set) {
 	const shown = 8
 	all := l.Hosts()
 	fmt.Fprintf(b, "\nMemory per host, at most\n")

@@ -10,7 +10,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/show/metrics"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Memory is the most memory that one rank takes, in bytes, by purpose. cluster.memory_max bounds the Total.
@@ -108,7 +108,7 @@ type Ledger struct {
 
 // NewLedger adds up the memory of ranks on these hosts, whose pieces go these ways. It fails if a rank may need more than
 // cluster.memory_max, and then returns the ledger, too.
-func NewLedger(t *Routes, hosts []string, set *workload.Set) (*Ledger, error) {
+func NewLedger(t *Routes, hosts []string, set *dataset.Set) (*Ledger, error) {
 	l, err := addUp(t, hosts, set)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func NewLedger(t *Routes, hosts []string, set *workload.Set) (*Ledger, error) {
 }
 
 // addUp returns the memory of each rank without snapshots.
-func addUp(t *Routes, hosts []string, set *workload.Set) (*Ledger, error) {
+func addUp(t *Routes, hosts []string, set *dataset.Set) (*Ledger, error) {
 	c, p, roles := t.cfg, t.plan, t.roles
 	computes := roles.Computes()
 	scratch := ScratchOf(c, set.Samples(), computes)
@@ -194,14 +194,14 @@ func memberBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) 
 }
 
 // rowBytesOf is the memory of the row numbers of a rank that computes.
-func rowBytesOf(c *configs.Config, rows, computes int) workload.RowBytes {
+func rowBytesOf(c *configs.Config, rows, computes int) dataset.RowBytes {
 	if len(c.Work.Shares) == 0 && !c.DealsBatches() {
-		return workload.PartitionBytes(c.Data.Partition, rows, computes)
+		return dataset.PartitionBytes(c.Data.Partition, rows, computes)
 	}
 	share := (int64(rows)*int64(c.BatchMax(computes)) + int64(c.Batch(computes)) - 1) / int64(c.Batch(computes))
-	b := workload.DealBytes(rows, int(min(int64(rows), share+1)), c.DealsBatches())
+	b := dataset.DealBytes(rows, int(min(int64(rows), share+1)), c.DealsBatches())
 	if c.DealsBatches() { // they are dealt while training runs
-		return workload.RowBytes{Kept: b.Kept + b.Dealing}
+		return dataset.RowBytes{Kept: b.Kept + b.Dealing}
 	}
 	return b
 }

@@ -8,6 +8,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Prepared is what every rank knows before it allocates memory for training.
@@ -19,7 +20,7 @@ type Prepared struct {
 
 // Prepare cuts the shards for ranks on these hosts, which have this link. It fails if these ranks cannot train on the set. No run
 // begins with a configuration that Prepare refuses, so plan calls it too.
-func Prepare(c *configs.Config, roles shard.Roles, hosts []string, set *workload.Set, link Link) (q Prepared, err error) {
+func Prepare(c *configs.Config, roles shard.Roles, hosts []string, set *dataset.Set, link Link) (q Prepared, err error) {
 	computes := roles.Computes()
 	if err := Check(c, set, computes); err != nil {
 		return q, err
@@ -63,7 +64,7 @@ func checkPieces(c *configs.Config, params []workload.Param) error {
 
 // Check finds errors that depend on the data and the ranks. It returns nil if this many workers, or ranks that compute for
 // them, can train on the set.
-func Check(c *configs.Config, set *workload.Set, workers int) error {
+func Check(c *configs.Config, set *dataset.Set, workers int) error {
 	if err := c.CheckWork(workers, set.Train.Rows()); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func Check(c *configs.Config, set *workload.Set, workers int) error {
 }
 
 // Architecture is that of the configured model for the rows of a set.
-func Architecture(c *configs.Config, set *workload.Set) (*workload.Architecture, error) {
+func Architecture(c *configs.Config, set *dataset.Set) (*workload.Architecture, error) {
 	return workload.NewArchitecture(c.ModelSpec(), set.Samples())
 }
 

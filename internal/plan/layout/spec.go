@@ -20,6 +20,7 @@ import (
 	"fluentps/internal/policy/work"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // DataSpec is the data set that the configuration names.
@@ -100,17 +101,17 @@ func BatchRoom(c *configs.Config, workers, worker int) int {
 // InitialRows are the rows of one of the ranks that compute, in the first iterations.
 func InitialRows(c *configs.Config, workers, worker, rows int) ([]int32, error) {
 	if len(c.Work.Shares) == 0 {
-		return workload.Partition(c.Data.Partition, rows, workers, worker, c.Seed)
+		return dataset.Partition(c.Data.Partition, rows, workers, worker, c.Seed)
 	}
 	p := work.Plan{Batches: c.Batches(workers)}
-	return workload.Deal(p.Rows(rows), worker, c.Seed, 0), nil
+	return dataset.Deal(p.Rows(rows), worker, c.Seed, 0), nil
 }
 
 // RowsOf is what an assignment deals to one of the ranks that compute, out of so many rows.
-func RowsOf(c *configs.Config, a *work.Assignment, worker, rows int) workload.Assignment {
+func RowsOf(c *configs.Config, a *work.Assignment, worker, rows int) dataset.Assignment {
 	p := a.Plan()
-	of := workload.Assignment{Number: a.Number, From: a.From, Batch: a.Batches[worker],
-		Rows: workload.Deal(p.Rows(rows), worker, c.Seed, a.Number)}
+	of := dataset.Assignment{Number: a.Number, From: a.From, Batch: a.Batches[worker],
+		Rows: dataset.Deal(p.Rows(rows), worker, c.Seed, a.Number)}
 	if a.Epoch {
 		of.Pass = p.Iterations
 	}

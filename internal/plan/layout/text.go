@@ -9,11 +9,11 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/plan/network"
 	"fluentps/internal/show/metrics"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Text is what plan prints and plan.txt holds: roles by host, the table of shards, memory and traffic, and warnings.
-func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *workload.Set, link Link) string {
+func Text(c *configs.Config, p *shard.Plan, roles shard.Roles, hosts []string, set *dataset.Set, link Link) string {
 	rows := set.Train.Rows()
 	t := NewRoutes(c, p, roles, nodesOf(hosts), Thresholds{})
 	rates := link.Rates(c, hosts)

@@ -10,6 +10,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 func TestThePlanSaysWhenSchemesChange(t *testing.T) {
@@ -70,7 +71,7 @@ func TestTextGolden(t *testing.T) {
 func textOf(t *testing.T, settings ...string) string {
 	t.Helper()
 	c := load(t, settings...)
-	set, err := workload.Load(DataSpec(c))
+	set, err := dataset.Load(DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 	"fluentps/internal/policy/local"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/scheme"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
-func planMemory(b *strings.Builder, t *Routes, hosts []string, set *workload.Set) {
+func planMemory(b *strings.Builder, t *Routes, hosts []string, set *dataset.Set) {
 	c, p, roles := t.cfg, t.plan, t.roles
 	scratch, rows := ScratchOf(c, set.Samples(), roles.Computes()), set.Train.Rows()
 	l, err := NewLedger(t, hosts, set)

@@ -6,6 +6,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/configstest"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 func load(t testing.TB, set ...string) *configs.Config {
@@ -14,4 +15,4 @@ func load(t testing.TB, set ...string) *configs.Config {
 }
 
 // cached reads each data set once for all tests.
-func cached(spec workload.DataSpec) (*workload.Set, error) { return configstest.Data(spec) }
+func cached(spec workload.DataSpec) (*dataset.Set, error) { return configstest.Data(spec) }

@@ -14,6 +14,7 @@ import (
 	"fluentps/internal/policy/work"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Everything that a configuration can name is in the table, if only with an empty list, and the table names nothing else.
@@ -21,7 +22,7 @@ func TestEveryNameHasItsPapers(t *testing.T) {
 	known := map[Use]bool{}
 	for kind, names := range map[Kind][]string{Scheme: scheme.All.Names(), Send: send.All.Names(),
 		Payload: payload.All.Names(), Optimizer: optim.Names(), Work: work.All.Names(),
-		Slowness: straggler.All.Names(), Model: workload.ModelNames(), Data: workload.SetNames(), Baseline: {"allreduce", "pslite"}} {
+		Slowness: straggler.All.Names(), Model: workload.ModelNames(), Data: dataset.SetNames(), Baseline: {"allreduce", "pslite"}} {
 		for _, name := range names {
 			if name == "none" {
 				continue

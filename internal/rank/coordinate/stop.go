@@ -13,7 +13,7 @@ import (
 	"fluentps/internal/plan/origin"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // The end of a run that is stopped early from outside: by a signal, or by its time limit.
@@ -109,7 +109,7 @@ func (r *Run) besideConstant(s *metrics.Summary) string {
 	if !r.Lead.evals.classes {
 		classes = 0
 	}
-	s.ConstantLoss = metrics.Some(workload.ConstantLoss(table, classes))
+	s.ConstantLoss = metrics.Some(dataset.ConstantLoss(table, classes))
 	if s.BesideConstant() != "" {
 		s.WorseHint = origin.Worse(r.station.Config, r.station.Set.Largest())
 	}

@@ -12,6 +12,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // testImage is the shape that asImages gives the 20 features of generated rows.
@@ -19,7 +20,7 @@ var testImage = workload.Image{Channels: 1, Height: 4, Width: 5}
 
 // asImages declares generated rows to be images, because no generated image set has this shape.
 func asImages(o *Options) {
-	o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+	o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 		set, err := cached(spec)
 		if err != nil {
 			return nil, err
@@ -45,7 +46,7 @@ func TestAugmentedRunsEqualSequentialOnes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := load(t, c.set...)
-			run := func(a workload.Augment) Result {
+			run := func(a dataset.Augment) Result {
 				cfg.Data.Augment = a
 				var ts []comm.Transport
 				if ts = inproc.New(c.ranks, inproc.Options{}); c.hosts != "" {
@@ -62,8 +63,8 @@ func TestAugmentedRunsEqualSequentialOnes(t *testing.T) {
 				}
 				return res[0]
 			}
-			plain := run(workload.Augment{})
-			spec := workload.Augment{Crop: 1, Flip: true}
+			plain := run(dataset.Augment{})
+			spec := dataset.Augment{Crop: 1, Flip: true}
 			got, again := run(spec), run(spec)
 			if got.Summary.ParametersSHA256 != again.Summary.ParametersSHA256 {
 				t.Error("the same run ends with other bits")
@@ -113,12 +114,12 @@ func testLoss(t *testing.T, parameters []float32) float64 {
 // An augmentation that does not fit the data is refused before training, on all ranks.
 func TestAugmentationThatDoesNotFitTheDataIsRefused(t *testing.T) {
 	for _, c := range []struct {
-		spec   workload.Augment
+		spec   dataset.Augment
 		change func(*Options)
 		want   string
 	}{
-		{workload.Augment{Crop: 4}, asImages, "data.augment.crop is 4, must be 0 to 3, less than the images have: 4 x 5 pixels"},
-		{workload.Augment{Flip: true}, nil, "data.augment: the rows of the data set are no images"},
+		{dataset.Augment{Crop: 4}, asImages, "data.augment.crop is 4, must be 0 to 3, less than the images have: 4 x 5 pixels"},
+		{dataset.Augment{Flip: true}, nil, "data.augment: the rows of the data set are no images"},
 	} {
 		cfg := load(t)
 		cfg.Data.Augment = c.spec

@@ -14,6 +14,7 @@ import (
 	"fluentps/internal/disk/durable"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Files other than the checkpoint do not change the exit code of a run that can be resumed, and printed output never
@@ -21,7 +22,7 @@ import (
 
 // blocking makes folders in the places of files of the run folder, when the data is first read.
 type blocking struct {
-	workload.Table
+	dataset.Table
 	once  *sync.Once
 	dir   string
 	names []string
@@ -45,7 +46,7 @@ func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 			var warn lines
 			res, errs := runPart(t, load(t, "train.stop={updates: 60000}"), 6, dir, "", func(o *Options) {
 				o.Warn = &warn
-				o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+				o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 					set, err := cached(spec)
 					if err != nil {
 						return nil, err
@@ -88,7 +89,7 @@ func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 func TestAnIncompleteSummaryIsNotOK(t *testing.T) {
 	dir, once := filepath.Join(t.TempDir(), "out"), &sync.Once{}
 	res, errs := runPart(t, load(t), 6, dir, "", func(o *Options) {
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err

@@ -17,6 +17,7 @@ import (
 	"fluentps/internal/policy/work"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // dealt are the settings of a run of 207 rows in 6 iterations an epoch, with a worker three times as slow as the others.
@@ -77,7 +78,7 @@ func TestDBSDealsByTheTimesOfTheEpochBefore(t *testing.T) {
 
 // countedData counts how often each row is read.
 type countedData struct {
-	workload.Table
+	dataset.Table
 	reads []atomic.Int32
 }
 
@@ -92,7 +93,7 @@ func (d *countedData) Fill(x []float32, y []int32, rows []int32) {
 func counting() (reads []atomic.Int32, change func(*Options)) {
 	reads = make([]atomic.Int32, 207)
 	return reads, func(o *Options) {
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err

@@ -19,6 +19,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 func TestADivergedRunStillLeavesASummary(t *testing.T) {
@@ -50,7 +51,7 @@ func TestADivergedRunStillLeavesASummary(t *testing.T) {
 // An infinite loss on the test set alone does not end a run, and is null in the summary.
 func TestAnInfiniteTestLossDoesNotEndARun(t *testing.T) {
 	res, errs := world(t, load(t), 6, func(o *Options) {
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err
@@ -110,7 +111,7 @@ func TestTrainingGoesOnWhereItsOutputFindsNoRoom(t *testing.T) {
 }
 
 // nanTable is a table whose values are not numbers.
-type nanTable struct{ workload.Table }
+type nanTable struct{ dataset.Table }
 
 func (n nanTable) Fill(x []float32, y []int32, rows []int32) {
 	n.Table.Fill(x, y, rows)
@@ -122,7 +123,7 @@ func (n nanTable) Fill(x []float32, y []int32, rows []int32) {
 func TestRanksThatReadOtherDataAreRefused(t *testing.T) {
 	_, errs := world(t, load(t), 6, func(o *Options) {
 		if o.Transport.Rank() == 3 {
-			o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 				spec.Rows = 470
 				return cached(spec)
 			}
@@ -220,7 +221,7 @@ func TestASignalToAnyRankEndsTheRun(t *testing.T) {
 
 // interrupting is data that sends a signal at the nth read, and is slow from then on.
 type interrupting struct {
-	workload.Table
+	dataset.Table
 	looks   *atomic.Int32
 	nth     int32
 	signals chan string
@@ -246,7 +247,7 @@ func TestASignalEndsEvaluationToo(t *testing.T) {
 		signals, looks := make(chan string, 1), new(atomic.Int32)
 		c := load(t, "evaluate={every_epochs: 0.1, where: "+where+"}", "train.stop={epochs: 30}")
 		res, errs := world(t, c, 6, func(o *Options) {
-			o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 				set, err := cached(spec)
 				if err != nil {
 					return nil, err

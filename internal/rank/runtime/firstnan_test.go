@@ -13,6 +13,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // planting is a device whose memory is damaged: from the given launch of a kernel on, some elements of one of its vectors get another
@@ -51,7 +52,7 @@ func (p *planting) Launch(k *kernels.Kernel, a kernels.Args) error {
 
 // plantedRows are rows whose values are not numbers from the third batch on.
 type plantedRows struct {
-	workload.Table
+	dataset.Table
 	fills *int
 }
 
@@ -104,7 +105,7 @@ func (p *plant) found(t *testing.T, set []string, change func(*Options)) string 
 				o.NewDevice = func() (kernels.Device, error) { return wrap(cpu.New(1)), nil }
 			}
 		}
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil || !p.data || !hit {
 				return set, err

@@ -16,6 +16,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // recorded trains with a run folder and returns the content of its iterations.csv.
@@ -134,7 +135,7 @@ func TestIterationsStayWithinTheirRoom(t *testing.T) {
 
 // blockingIterations makes a folder in the place of the file, as soon as a rank trains.
 type blockingIterations struct {
-	workload.Table
+	dataset.Table
 	once *sync.Once
 	dir  string
 }
@@ -150,7 +151,7 @@ func TestIterationsThatCannotBeWritten(t *testing.T) {
 	var warn lines
 	res, errs := world(t, load(t), 6, func(o *Options) {
 		o.Warn = &warn
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err

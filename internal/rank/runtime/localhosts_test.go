@@ -7,6 +7,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // hostSet are the settings of runs with teams: server 0 on a host of its own, then two hosts of two ranks.
@@ -65,13 +66,13 @@ func twoPeriods(t *testing.T, hosts []int, between, steps, samples int) []float3
 	for k, p := range params {
 		workload.Fill(global[k], c.Seed, p, 0)
 	}
-	samplers := make([]*workload.Sampler, n)
+	samplers := make([]*dataset.Sampler, n)
 	for w := range samplers {
-		rows, err := workload.Partition(c.Data.Partition, set.Train.Rows(), n, w, c.Seed)
+		rows, err := dataset.Partition(c.Data.Partition, set.Train.Rows(), n, w, c.Seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		samplers[w] = workload.NewSampler(rows, batch, c.Seed, w)
+		samplers[w] = dataset.NewSampler(rows, batch, c.Seed, w)
 	}
 	b := workload.Batch{X: make([]float32, batch*set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: set.Train.Cols()}
 	add := func(to, from [][]float32, weight float32) {

@@ -14,11 +14,12 @@ import (
 	"fluentps/internal/rank/resume"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // callbackData is data that calls a function when its first rows are read.
 type callbackData struct {
-	workload.Table
+	dataset.Table
 	once *sync.Once
 	do   func()
 }
@@ -32,7 +33,7 @@ func (c callbackData) Fill(x []float32, y []int32, rows []int32) {
 func meanwhile(do func()) func(*Options) {
 	once := new(sync.Once)
 	return func(o *Options) {
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // finishedIn returns how the run ended, from the summary in a run folder; "" if there is none.
@@ -34,7 +35,7 @@ func finishedIn(t *testing.T, dir string) string {
 
 // abortingData is data that aborts the world at the nth read.
 type abortingData struct {
-	workload.Table
+	dataset.Table
 	looks *atomic.Int32
 	nth   int32
 	die   func()
@@ -62,7 +63,7 @@ func TestTheSummaryOfAnEarlierPartIsTakenBack(t *testing.T) {
 	looks := new(atomic.Int32)
 	_, errs := runPart(t, more, 6, dir, dir, func(o *Options) {
 		die := func() { o.Transport.Abort(CodeFailed) }
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err
@@ -118,7 +119,7 @@ func TestARunWithoutTheCheckpointThatIsDueHasFailed(t *testing.T) {
 		}
 	}
 	res, errs := runPart(t, load(t), 6, dir, "", func(o *Options) {
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err

@@ -21,6 +21,7 @@ import (
 	"fluentps/internal/rank/station"
 	"fluentps/kernels"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Options are the inputs of one rank. All ranks must have equal Config, Hash and Mode.
@@ -34,7 +35,7 @@ type Options struct {
 	PID       int
 	Build     string // version and commit; compared between ranks
 
-	Load      func(workload.DataSpec) (*workload.Set, error) // nil: workload.Load
+	Load      func(workload.DataSpec) (*dataset.Set, error) // nil: dataset.Load
 	NewDevice func() (kernels.Device, error)
 	NewUnit   func(local int) (Unit, error) // of a rank that computes; local is its index among those of its host; nil: NewDevice
 	Bind      func(on bool) int             // binds this thread to a core and returns the core's number; -1: not bound; may be nil

@@ -13,7 +13,7 @@ import (
 	"fluentps/internal/rank/resume"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Run trains on this rank. Every rank of the world calls it, with its own Transport, and it returns when all ranks are
@@ -21,7 +21,7 @@ import (
 // agreed on, too; after any other error the caller aborts the world.
 func Run(o Options) (res Result, err error) {
 	if o.Load == nil {
-		o.Load = workload.Load
+		o.Load = dataset.Load
 	}
 	r := &rank{o: o, station: &station.Station{Ended: make(chan struct{}), Transport: o.Transport, Config: o.Config,
 		Me: o.Transport.Rank(), Axes: o.axes}}

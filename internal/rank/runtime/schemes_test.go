@@ -14,6 +14,7 @@ import (
 
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // straggler makes worker 3 sleep 3 ms in each iteration; the others need a fraction of one.
@@ -182,7 +183,7 @@ func TestASignalEndsTheRunOrderly(t *testing.T) {
 	c := load(t, "train.stop={time: 1h}")
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := world(t, c, 6, func(o *Options) {
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err
@@ -253,7 +254,7 @@ func TestLaunchMistakesEndOnEveryRankAlike(t *testing.T) {
 		}, "rank 5, host here runs another build of fluentps than rank 0: older against test"},
 		{"data missing on one host", 6, nil, func(o *Options) {
 			if o.Transport.Rank() == 3 {
-				o.Load = func(workload.DataSpec) (*workload.Set, error) {
+				o.Load = func(workload.DataSpec) (*dataset.Set, error) {
 					return nil, &fs.PathError{Op: "open", Path: "/data/train", Err: fs.ErrNotExist}
 				}
 			}

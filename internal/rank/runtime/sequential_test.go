@@ -13,6 +13,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // sequential trains on one machine, in the plainest way: each step takes the concatenated batches of all workers in rank
@@ -37,13 +38,13 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 		workload.Fill(w[k], c.Seed, p, 0)
 	}
 	m.Bind(w, g)
-	samplers := make([]*workload.Sampler, workers)
+	samplers := make([]*dataset.Sampler, workers)
 	for j := range samplers {
-		rows, err := workload.Partition(c.Data.Partition, set.Train.Rows(), workers, j, c.Seed)
+		rows, err := dataset.Partition(c.Data.Partition, set.Train.Rows(), workers, j, c.Seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		samplers[j] = workload.NewSampler(rows, batch, c.Seed, j)
+		samplers[j] = dataset.NewSampler(rows, batch, c.Seed, j)
 	}
 	n := batch * workers
 	b := workload.NewBatch(c.Model.Name, set.Samples(), n)
@@ -54,7 +55,7 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 		}
 		b.Take(set.Train, rows)
 		for j := 0; j < workers && b.X != nil; j++ {
-			workload.NewAugmenter(c.Data.Augment, testImage, c.Seed, j).Apply(b.X[j*batch*b.Cols:][:batch*b.Cols], int64(i))
+			dataset.NewAugmenter(c.Data.Augment, testImage, c.Seed, j).Apply(b.X[j*batch*b.Cols:][:batch*b.Cols], int64(i))
 		}
 		m.Forward(b, nil)
 		m.Backward(nil)

@@ -8,11 +8,12 @@ import (
 
 	"fluentps/internal/rank/coordinate"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // signallingData is test data that sends a signal when its first rows are read.
 type signallingData struct {
-	workload.Table
+	dataset.Table
 	ask func()
 }
 
@@ -30,7 +31,7 @@ func stoppedWhileEvaluating(warn *lines) func(*Options) {
 	})
 	return func(o *Options) {
 		o.Warn = warn
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err

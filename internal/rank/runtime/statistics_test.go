@@ -12,6 +12,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // resnetConfig trains resnet20 on small generated images: 4 workers with batches of 3, for residualUpdates iterations.
@@ -92,13 +93,13 @@ func averaged(t testing.TB, c *configs.Config, workers, steps int) []float32 {
 	}
 	m.Bind(w, g)
 	b := workload.Batch{X: make([]float32, batch*set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: set.Train.Cols()}
-	samplers := make([]*workload.Sampler, workers)
+	samplers := make([]*dataset.Sampler, workers)
 	for j := range samplers {
-		rows, err := workload.Partition(c.Data.Partition, set.Train.Rows(), workers, j, c.Seed)
+		rows, err := dataset.Partition(c.Data.Partition, set.Train.Rows(), workers, j, c.Seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		samplers[j] = workload.NewSampler(rows, batch, c.Seed, j)
+		samplers[j] = dataset.NewSampler(rows, batch, c.Seed, j)
 	}
 	for i := range steps {
 		for k := range sum {

@@ -14,6 +14,7 @@ import (
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // signalling sends a signal to one rank when a worker reads its training data for the nth time, or, with 0, before training
@@ -21,7 +22,7 @@ import (
 func signalling(name string, to int, nth int32) func(*Options) {
 	signals, looks := make(chan string, 1), new(atomic.Int32)
 	return func(o *Options) {
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err
@@ -192,7 +193,7 @@ func TestTheStateIsPrinted(t *testing.T) {
 		defer late.Stop()
 		res, errs := world(t, load(t, append(c.set, "train.stop={time: 1h}", "evaluate.every_epochs=0")...), 6, func(o *Options) {
 			me := o.Transport.Rank()
-			o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+			o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 				set, err := cached(spec)
 				if err != nil {
 					return nil, err

@@ -13,6 +13,7 @@ import (
 	"fluentps/internal/rank/coordinate"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // trainer trains in one place: a model with all its parameters and gradients, and the stores of a server, which commit each
@@ -35,7 +36,7 @@ func newTrainer(tb testing.TB, c *configs.Config) *trainer {
 			tb.Fatal(err)
 		}
 	}
-	set, err := workload.Load(layout.DataSpec(c))
+	set, err := dataset.Load(layout.DataSpec(c))
 	must(err)
 	of, n := set.Samples(), c.Train.BatchPerWorker
 	s := &trainer{batch: workload.Batch{X: make([]float32, n*of.Cols), Y: make([]int32, n), N: n, Cols: of.Cols}}

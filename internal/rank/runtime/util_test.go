@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/configstest"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // lines is a buffer that many ranks may write to.
@@ -79,7 +80,7 @@ func mustStall(t *testing.T, hosts string, c *configs.Config, want ...string) {
 }
 
 // cached reads each data set once for all tests.
-func cached(spec workload.DataSpec) (*workload.Set, error) { return configstest.Data(spec) }
+func cached(spec workload.DataSpec) (*dataset.Set, error) { return configstest.Data(spec) }
 
 // startGate blocks the first read of each rank's rows until all ranks have asked for theirs.
 type startGate struct {
@@ -102,7 +103,7 @@ func (b *startGate) wait() {
 
 // gatedData is the data of one rank of a startGate.
 type gatedData struct {
-	workload.Table
+	dataset.Table
 	once *sync.Once
 	all  *startGate
 }
@@ -117,7 +118,7 @@ func (b gatedData) Fill(x []float32, y []int32, rows []int32) {
 func beginTogether(n int) func(*Options) {
 	all := &startGate{missing: n, all: make(chan struct{})}
 	return func(o *Options) {
-		o.Load = func(spec workload.DataSpec) (*workload.Set, error) {
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
 			set, err := cached(spec)
 			if err != nil {
 				return nil, err

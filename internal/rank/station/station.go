@@ -15,6 +15,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/link"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // BeatEvery is how often a rank looks at the clock while nothing else happens.
@@ -44,7 +45,7 @@ type Station struct {
 	WorkerOf     []int32
 	Architecture *workload.Architecture // of the model
 	Initial      workload.Initial       // what parameters begin with; nil: what follows from the seed
-	Set          *workload.Set
+	Set          *dataset.Set
 	Routes       *layout.Routes // of all pieces
 	SnapshotsMax int64          // snapshots of a shard kept at once
 	Axes         Axes           // options without a configuration key: no run sets any yet

@@ -21,6 +21,7 @@ import (
 	"fluentps/internal/show/timeline"
 	"fluentps/kernels"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Side obeys the effects of a Worker node: it computes iterations, sends gradients from the arena that the kernels wrote
@@ -68,15 +69,15 @@ type handlers struct {
 
 // feed is the source of a worker's samples.
 type feed struct {
-	sampler *workload.Sampler
-	augment *workload.Augmenter
+	sampler *dataset.Sampler
+	augment *dataset.Augmenter
 	batch   workload.Batch
 	rows    []int32
 	holds   int64 // the iteration whose batch this is; -1: none yet
 }
 
 // take makes the batch of an iteration, if it was not made while the device computed the iteration before.
-func (f *feed) take(iter int64, from workload.Table) {
+func (f *feed) take(iter int64, from dataset.Table) {
 	if f.holds == iter {
 		return
 	}
@@ -209,8 +210,8 @@ func newFeed(r *station.Station, index int) (feed, error) {
 	if err != nil {
 		return feed{}, err
 	}
-	return feed{sampler: workload.NewSampler(rows, batch, c.Seed, index),
-		augment: workload.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
+	return feed{sampler: dataset.NewSampler(rows, batch, c.Seed, index),
+		augment: dataset.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
 		rows:    make([]int32, 0, batch), holds: -1}, nil
 }
 

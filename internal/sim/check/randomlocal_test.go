@@ -12,7 +12,7 @@ import (
 	"fluentps/internal/sim/real"
 	"fluentps/internal/sim/simtest"
 	"fluentps/kernels/cpu"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // randomLocal draws steps of the workers' own, with all keys that the policy takes. It has draws of its own.
@@ -113,7 +113,7 @@ func withGradients(t *testing.T, o *sim.Options) {
 	c := *o.Config
 	c.Data.Rows, c.Data.TestRows, c.Data.Features, c.Data.Classes = 60, 20, 6, 3
 	c.Evaluate.EveryEpochs = 1
-	data, err := workload.Load(layout.DataSpec(&c))
+	data, err := dataset.Load(layout.DataSpec(&c))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,12 +19,13 @@ import (
 	"fluentps/kernels"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Gradients makes a run compute real gradients: every worker trains a replica of the model, on the rows and with the seeds that it
 // would have under the runtime. Pushes, versions and replies carry values. Times stay those of the models.
 type Gradients struct {
-	Set    *workload.Set
+	Set    *dataset.Set
 	Device kernels.Device // computes all replicas, one after the other; the caller closes it
 	// Initial gives parameters their first values; nil: they follow from the seed.
 	Initial workload.Initial
@@ -35,7 +36,7 @@ type Gradients struct {
 type floats struct {
 	s            *sim.Simulation
 	g            *Gradients
-	set          *workload.Set
+	set          *dataset.Set
 	architecture *workload.Architecture
 	model        workload.Model // bound to the replica that computes
 	batch        workload.Batch
@@ -62,8 +63,8 @@ type replica struct {
 	mail    []float32
 	kept    map[[2]int32][]float32 // by shard and slot: pushes of its own
 	views   [2][][]float32
-	sampler *workload.Sampler
-	augment *workload.Augmenter
+	sampler *dataset.Sampler
+	augment *dataset.Augmenter
 	local   *optim.Delta // nil unless there are deltas
 	ranges  *ranges      // nil unless a policy says which samples the worker computes
 	loss    float64      // of its last iteration
@@ -210,11 +211,11 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	}
 	w.memory = make([]payload.Memory, len(f.s.Plan().Pieces))
 	w.views = [2][][]float32{f.s.Plan().Views(w.params), f.s.Plan().Views(w.grads)}
-	w.sampler = workload.NewSampler(rows, int(f.s.Batch(int32(i))), c.Seed, i)
+	w.sampler = dataset.NewSampler(rows, int(f.s.Batch(int32(i))), c.Seed, i)
 	if p := f.s.Dealt(int32(i)); p.Batches != nil {
 		w.sampler.Assign(layout.RowsOf(c, p, i, f.set.Train.Rows()))
 	}
-	w.augment = workload.NewAugmenter(c.Data.Augment, f.set.Image, c.Seed, i)
+	w.augment = dataset.NewAugmenter(c.Data.Augment, f.set.Image, c.Seed, i)
 	if len(f.deltas) > 0 {
 		w.local = optim.NewDelta(n, update)
 	}

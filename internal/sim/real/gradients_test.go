@@ -25,6 +25,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // realBase trains softmax on generated data: 4 workers, over a network that is slow and uneven enough for messages to
@@ -68,7 +69,7 @@ func optionsOf(t testing.TB, text string, set ...string) training {
 	if c == nil {
 		t.Fatal(ds)
 	}
-	data, err := workload.Load(layout.DataSpec(c))
+	data, err := dataset.Load(layout.DataSpec(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func measuredIn(t *testing.T, o training, dir string) *metrics.Summary {
 				lead.Folder = &metrics.FolderSpec{Out: dir}
 			}
 			res, err := runtime.Run(runtime.Options{Config: c, Hash: "h", Build: "test", Mode: "local", Host: "here", PID: 1 + i, Transport: tr,
-				Load:      func(workload.DataSpec) (*workload.Set, error) { return o.Gradients.Set, nil },
+				Load:      func(workload.DataSpec) (*dataset.Set, error) { return o.Gradients.Set, nil },
 				NewDevice: func() (kernels.Device, error) { return cpu.New(1), nil }, Lead: lead, Warn: io.Discard})
 			if err != nil {
 				t.Errorf("rank %d: %v", i, err)
@@ -287,7 +288,7 @@ func TestAugmentedSameBitsAsARun(t *testing.T) {
 	images := *o.Gradients.Set
 	images.Image = workload.Image{Channels: 1, Height: 4, Width: 5} // its 20 features
 	o.Gradients.Set = &images
-	o.Config.Data.Augment = workload.Augment{Crop: 2, Flip: true}
+	o.Config.Data.Augment = dataset.Augment{Crop: 2, Flip: true}
 	got, want := runReal(t, o).Summary, measured(t, o)
 	if got.ParametersSHA256 != want.ParametersSHA256 || *got.TrainLoss != *want.TrainLoss || *got.TestAccuracy != *want.TestAccuracy {
 		t.Errorf("simulated %.12s with train loss %v and accuracy %v, the run %.12s, %v, %v",
@@ -365,13 +366,13 @@ func TestASPAgainstAPlainLoop(t *testing.T) {
 	var seen [workers][][]float32  // the parameters of each worker
 	var arrives [workers]int64     // when its push reaches the server, ns
 	var iter, after [workers]int64 // iteration of that push; pushes of all workers since its last one
-	var samplers [workers]*workload.Sampler
+	var samplers [workers]*dataset.Sampler
 	for w := range workers {
-		rows, err := workload.Partition(o.Config.Data.Partition, set.Train.Rows(), workers, w, o.Config.Seed)
+		rows, err := dataset.Partition(o.Config.Data.Partition, set.Train.Rows(), workers, w, o.Config.Seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		samplers[w] = workload.NewSampler(rows, 8, o.Config.Seed, w)
+		samplers[w] = dataset.NewSampler(rows, 8, o.Config.Seed, w)
 		arrives[w] = int64(2*latency + compute + sleep[w] + latency) // after the first pull and its reply
 		seen[w] = empty()
 		for k := range current {

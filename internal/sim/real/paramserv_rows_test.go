@@ -14,7 +14,7 @@ import (
 
 	"fluentps/internal/sim"
 	"fluentps/ps/scheme"
-	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // paramservRows are the rows of worker j of k in SystemDS, as it cuts them [C]; nil where a permutation decides, and for a worker that does
@@ -43,7 +43,7 @@ func paramservRows(scheme string, n, k int) (all [][]int32) {
 func ourRows(t *testing.T, scheme string, n, k int) (all [][]int32) {
 	t.Helper()
 	for j := range k {
-		rows, err := workload.Partition(scheme, n, k, j, 23)
+		rows, err := dataset.Partition(scheme, n, k, j, 23)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestParamservOptions(t *testing.T) {
 func paramservFiles(t *testing.T, row []string) {
 	from := realOptions(t, paramservBase()...)
 	t.Chdir(t.TempDir())
-	for name, table := range map[string]workload.Table{"train.csv": from.Gradients.Set.Train, "test.csv": from.Gradients.Set.Test} {
+	for name, table := range map[string]dataset.Table{"train.csv": from.Gradients.Set.Train, "test.csv": from.Gradients.Set.Test} {
 		var text strings.Builder
 		x, y := make([]float32, table.Cols()), make([]int32, 1)
 		for r := range table.Rows() {

@@ -15,6 +15,7 @@ import (
 	"fluentps/internal/sim"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // The page for users of SystemDS, as its readers see it. Each row of its tables is run.
@@ -138,13 +139,13 @@ func plainParamserv(t *testing.T, o training, p paramserv) *paramserv {
 	if p.batches == nil {
 		p.batches = slices.Repeat([]int{int(paramservCall["batches"])}, c.Simulate.Workers)
 	}
-	samplers := make([]*workload.Sampler, len(p.batches))
+	samplers := make([]*dataset.Sampler, len(p.batches))
 	for n := range samplers {
-		rows, err := workload.Partition(c.Data.Partition, set.Train.Rows(), len(samplers), n, c.Seed)
+		rows, err := dataset.Partition(c.Data.Partition, set.Train.Rows(), len(samplers), n, c.Seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		samplers[n] = workload.NewSampler(rows, c.Train.BatchPerWorker, c.Seed, n)
+		samplers[n] = dataset.NewSampler(rows, c.Train.BatchPerWorker, c.Seed, n)
 	}
 	if p.rows == nil {
 		p.rows = func(n, batch int) []int32 { return samplers[n].Batch(int64(batch), nil) }

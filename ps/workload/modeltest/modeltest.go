@@ -11,6 +11,7 @@ import (
 
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // Case is a spec of the model, and generated data for it.
@@ -89,7 +90,7 @@ func usual(e workload.ModelEntry) Case {
 // subject is a model with its own memory.
 type subject struct {
 	c             Case
-	set           *workload.Set
+	set           *dataset.Set
 	params        []workload.Param
 	layers        int
 	model         workload.Model
@@ -97,7 +98,7 @@ type subject struct {
 }
 
 func newSubject(c Case) (*subject, error) {
-	set, err := workload.Load(c.Data)
+	set, err := dataset.Load(c.Data)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
 )
 
 // World is the ranks of a run that have met, read their data and cut the parameters, and have no sides yet: what a room needs below it.
@@ -24,7 +25,7 @@ type World struct {
 	Hosts      string           // of each rank, one letter; ranks of different hosts share no memory
 	Transports []comm.Transport // nil: those of inproc
 	Warn       io.Writer        // nil: nothing is kept
-	Load       func(rank int, spec workload.DataSpec) (*workload.Set, error)
+	Load       func(rank int, spec workload.DataSpec) (*dataset.Set, error)
 	Thresholds layout.Thresholds
 }
 
@@ -90,7 +91,7 @@ func (w World) meet(ts []comm.Transport, tr comm.Transport) (*station.Station, e
 	st.Log = metrics.NewLogger(metrics.LogSpec{Rank: st.Me, Host: st.Hosts[st.Me], Stderr: w.Warn})
 	load := w.Load
 	if load == nil {
-		load = func(_ int, spec workload.DataSpec) (*workload.Set, error) { return configstest.Data(spec) }
+		load = func(_ int, spec workload.DataSpec) (*dataset.Set, error) { return configstest.Data(spec) }
 	}
 	var err error
 	if st.Roles, err = layout.Roles(c, st.Hosts); err != nil {

@@ -1,0 +1,219 @@
+package dataset
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// rowsTable is a dense table of float32.
+type rowsTable struct {
+	x    []float32 // rows x cols
+	y    []int32
+	cols int
+}
+
+func (t *rowsTable) Rows() int { return len(t.y) }
+func (t *rowsTable) Cols() int { return t.cols }
+
+func (t *rowsTable) Fill(x []float32, y []int32, rows []int32) {
+	for i, r := range rows {
+		y[i] = t.y[r]
+		copy(x[i*t.cols:(i+1)*t.cols], t.x[int(r)*t.cols:])
+	}
+}
+
+func (t *rowsTable) label(row int) int32 { return t.y[row] }
+
+func loadCSV(s Spec, in *reading) (*Set, error) {
+	if s.Label != "" && s.Label != "last" && s.Label != "first" {
+		return nil, fmt.Errorf("data: label is %q, must be last or first: the column with the class", s.Label)
+	}
+	train, err := readCSV(s.Path, s, in)
+	if err != nil {
+		return nil, err
+	}
+	if s.Label != "first" { // which a caller has chosen
+		noteClasses(s.Path, train, in)
+	}
+	test := &rowsTable{cols: train.cols}
+	if s.Test != "" {
+		s.Features = train.cols
+		if test, err = readCSV(s.Test, s, in); err != nil {
+			return nil, err
+		}
+	}
+	return &Set{Train: train, Test: test, Classes: countClasses(s.Classes, train.y, test.y)}, nil
+}
+
+func readCSV(path string, s Spec, in *reading) (t *rowsTable, err error) {
+	err = in.read(path, textHint, func(src *source) error {
+		t, err = parseCSV(src, s, in)
+		return err
+	})
+	return t, err
+}
+
+// parseCSV reads numbers separated by commas, without a header. It skips blank lines. A number may be in quotes.
+func parseCSV(src *source, s Spec, in *reading) (*rowsTable, error) {
+	lines := newLines(src, in, lineMax, "want numbers separated by commas")
+	t := &rowsTable{cols: s.Features}
+	for {
+		line, err := lines.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if blank(line) {
+			continue
+		}
+		n := bytes.Count(line, []byte(",")) + 1
+		if t.cols == 0 {
+			t.cols = n - 1
+		}
+		if n < 2 || n != t.cols+1 {
+			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", src.path, lines.n, n,
+				max(t.cols, 1)+1, max(t.cols, 1), csvHint(string(line), len(t.y) == 0, -1))
+		}
+		if t.x, err = grow(in, src, t.x, t.cols); err != nil {
+			return nil, err
+		}
+		if err := t.add(src, lines.n, string(line), s, in); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.y) == 0 {
+		return nil, fmt.Errorf("data: %s: no rows", src.path)
+	}
+	lines.end(in)
+	return t, nil
+}
+
+// add appends a row. x must have memory for it.
+func (t *rowsTable) add(src *source, n int, line string, s Spec, in *reading) error {
+	label := t.cols
+	if s.Label == "first" {
+		label = 0
+	}
+	at, rest := 0, line // rest begins with field i, at that byte of the line
+	for i := range t.cols + 1 {
+		field, after, _ := strings.Cut(rest, ",")
+		column := at + len(field) - len(strings.TrimLeft(field, " \t")) + 1
+		at, rest = at+len(field)+1, after
+		field, quoted := unquoted(strings.TrimSpace(field))
+		if !quoted {
+			return fmt.Errorf("data: %s:%d:%d: a quote is in the middle of a value, or is not closed; want numbers "+
+				"separated by commas%s", src.path, n, column, csvHint(line, false, -1))
+		}
+		if i == label {
+			y, err := parseLabel(field, s.Classes)
+			if err != nil {
+				return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err,
+					cmp.Or(csvHint(line, len(t.y) == 0, label), labelHint(field, s.Classes)))
+			}
+			if err := put(in, src, &t.y, y); err != nil {
+				return err
+			}
+			continue
+		}
+		v, err := parseValue(field, s.Scale)
+		if err != nil {
+			return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err, csvHint(line, len(t.y) == 0, label))
+		}
+		t.x = append(t.x, v)
+	}
+	return nil
+}
+
+// unquoted removes the quotes around a field. ok is false if there is a quote elsewhere.
+func unquoted(field string) (value string, ok bool) {
+	if len(field) > 1 && field[0] == '"' && field[len(field)-1] == '"' {
+		field = strings.TrimSpace(field[1 : len(field)-1])
+	}
+	return field, !strings.Contains(field, `"`)
+}
+
+// classesMax bounds labels, so that a wrong column does not make a model with millions of outputs.
+const classesMax = 1 << 20
+
+// parseLabel parses a whole number from 0 to classes-1; classes 0 means classesMax.
+func parseLabel(field string, classes int) (int32, error) {
+	limit := int64(cmp.Or(classes, classesMax))
+	y, ok := parseWhole(field)
+	if !ok {
+		return 0, fmt.Errorf("label %s is not a whole number", clip(field))
+	}
+	if y < 0 || y >= limit {
+		return 0, fmt.Errorf("label %d is out of range, must be 0 to %d", y, limit-1)
+	}
+	return int32(y), nil
+}
+
+// labelHint says what to do about a label that parseLabel refuses.
+func labelHint(field string, classes int) string {
+	if v, ok := decimal(field); ok && v == math.Trunc(v) && v >= 0 && v < float64(cmp.Or(classes, classesMax)) {
+		return fmt.Sprintf("; write %.0f", v)
+	}
+	return "; number the classes from 0, without gaps, in the column of the class"
+}
+
+// rowsToJudge is the fewest rows from which on the values of a column say what it may be.
+const rowsToJudge = 20
+
+// column is what the values of a column of whole numbers from 0 are like.
+type column struct {
+	distinct int
+	most     int // the largest value
+}
+
+// isDense says whether the column has each number from 0 to its largest, as numbered classes have.
+func (c column) isDense() bool { return c.distinct == c.most+1 }
+
+// columnOf looks at so many values. ok is false if one of them is no whole number that can be a class.
+func columnOf(rows int, value func(row int) float32) (c column, ok bool) {
+	seen := map[int32]bool{}
+	for r := range rows {
+		v := value(r)
+		y := int32(v)
+		if v < 0 || v >= classesMax || float32(y) != v {
+			return c, false
+		}
+		if !seen[y] {
+			seen[y] = true
+			c.distinct++
+			c.most = max(c.most, int(y))
+		}
+	}
+	return c, true
+}
+
+// noteClasses notes what makes the class of a table doubtful: too many classes for the rows, and a first column that looks more like the
+// class than the last. Without a note, training on a feature as the class looks like a model that does not learn.
+func noteClasses(path string, t *rowsTable, in *reading) {
+	rows := t.Rows()
+	label, _ := columnOf(rows, func(row int) float32 { return float32(t.y[row]) })
+	first, whole := columnOf(rows, func(row int) float32 { return t.x[row*t.cols] })
+	classes := max(2, label.most+1)
+	many := rows >= rowsToJudge && classes > rows/10
+	if rows >= rowsToJudge && whole && first.isDense() && first.distinct > 1 && first.distinct <= rows/10 &&
+		(many || label.distinct == 1 || !label.isDense()) {
+		like := fmt.Sprintf("has %d different values up to %d", label.distinct, label.most)
+		if label.distinct == 1 {
+			like = fmt.Sprintf("is %d in all rows", label.most)
+		}
+		in.notes = append(in.notes, fmt.Sprintf("data: %s: the class may be in the first column, which has each number "+
+			"from 0 to %d; csv takes the class from the last column, which %s; if the first is the class, move it to the end of each line",
+			path, first.most, like))
+		return
+	}
+	if many || classes > max(2, rows) {
+		in.notes = append(in.notes, fmt.Sprintf("data: %s: the last column, the class, has numbers up to %d in %d rows: "+
+			"fewer than ten rows for each of %d classes; if it is a feature, put the class there, and number classes from 0 without gaps",
+			path, label.most, rows, classes))
+	}
+}

@@ -1,0 +1,337 @@
+// Package dataset reads data, and deals rows to workers. Files are read whole into memory, within a limit; a set says what it holds.
+//
+//	set, err := dataset.Load(spec)
+//	rows, err := dataset.Partition("disjoint_random", set.Train.Rows(), workers, worker, seed)
+//	picked = dataset.NewSampler(rows, batch, seed, worker).Batch(iteration, picked)
+//	b := dataset.NewBatch(sparse, set.Samples(), batch)
+//	b.Take(set.Train, picked)
+//
+// All randomness is a pure function of seeds: samples depend on (seed, worker, iteration), changes to their images on (seed, worker,
+// iteration, position), and generated rows on (seed, row).
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Table is a table of labelled rows, in memory in the compact form of their files.
+type Table interface {
+	Rows() int
+	Cols() int
+	// Fill gathers rows: values into x (len(rows) x Cols, row-major, normalised), class numbers into y.
+	Fill(x []float32, y []int32, rows []int32)
+}
+
+// Set is a data set in memory. Test has no rows when the spec names no test data.
+type Set struct {
+	Name        string
+	Train, Test Table
+	Classes     int
+	Image       Image     // shape of a row; zero if rows are not images
+	Matrix      Matrix    // the matrix whose entries the rows are; zero if they are not ratings
+	Files       []FileSum // in the order they were read; none for generated data
+	Notes       []string  // what a user should know about the files
+
+	spec Spec  // the argument of Load
+	peak int64 // the most memory that its rows took at once while they were read, in bytes
+}
+
+// Image is the shape of a row that is an image: Channels planes, one after the other, of Height x Width values, row-major
+// (a batch is in NCHW order). All are at least 1, or all 0.
+type Image struct{ Channels, Height, Width int }
+
+func (i Image) Values() int { return i.Channels * i.Height * i.Width }
+
+// Samples describes the samples that a model is made for.
+type Samples struct {
+	Cols    int // values of a sample
+	Classes int // labels are 0 to Classes-1
+	Image   Image
+	Matrix  Matrix // zero unless samples are ratings
+}
+
+// Samples describes the rows of both tables.
+func (s *Set) Samples() Samples {
+	return Samples{Cols: s.Train.Cols(), Classes: s.Classes, Image: s.Image, Matrix: s.Matrix}
+}
+
+// FileSum identifies the content of a file by its unpacked bytes, so it is the same with and without gzip.
+type FileSum struct {
+	Path   string // the path that was opened
+	Name   string // the last element of Path, without .gz
+	Bytes  int64  // unpacked
+	SHA256 string // of the unpacked bytes, in hex
+}
+
+// Spec says which data to load. A field that a reader does not use must be left zero.
+type Spec struct {
+	// Set is the reader: one of SetNames.
+	Set string
+	// Path is the folder with the files of idx and cifar10, or the training file of csv and libsvm.
+	Path string
+	// Test is the test file of csv and libsvm; empty: none.
+	Test string
+	// Rows keeps only the first so many training rows; 0: all. generated: the number of training rows.
+	Rows int
+	// TestRows does the same for test rows. generated: the number of test rows, 0: none.
+	TestRows int
+	// Classes is the number of classes; labels run from 0 to Classes-1. 0: the largest label plus 1.
+	// cifar10 has 10; generated needs it.
+	Classes int
+	// Features is the number of columns without the label; 0: as many as the files have. libsvm:
+	// no index may be larger. generated needs it; idx and cifar10 do not take it.
+	Features int
+	// Image is the shape of a row of generated, which then has Features values; zero: rows are not images.
+	Image Image
+	// Seed fixes every row of generated.
+	Seed uint64
+	// Scale divides every value of idx, csv and libsvm; 0: 255 for idx, 1 for the others.
+	Scale float64
+	// Normalize gives each channel of idx the mean 0 and the standard deviation 1 over all training images. Test images are
+	// normalised with the same two numbers. Scale must be 0. cifar10 is always normalised.
+	Normalize bool
+	// Nonzeros is the most features that a row of generated_sparse has.
+	Nonzeros int
+	// Matrix, Rank and Noise belong to generated_ratings: the size of the matrix, its rank, and the standard deviation of the
+	// noise in an entry. Without noise an entry has the standard deviation 1.
+	Matrix Matrix
+	Rank   int
+	Noise  float64
+	// Center subtracts the mean value of the training file of ratings from all values.
+	Center bool
+	// Label is the column of csv with the class: "last" (also if empty) or "first".
+	Label string
+	// Memory is the most memory that rows may take while they are read, in bytes: cluster.memory_max. 0: 8 GiB. It changes no row.
+	Memory int64
+}
+
+var sets = []struct {
+	name  string
+	uses  string // the fields of Spec, besides Set, that the reader takes
+	holds string // the kind of its rows, unless the spec says more
+	load  func(s Spec, in *reading) (*Set, error)
+}{
+	{"idx", "path rows test_rows classes scale normalize", "images", loadIDX},
+	{"cifar10", "path rows test_rows", "images", loadCIFAR10},
+	{"csv", "path test rows test_rows classes features scale label", "numbers", loadCSV},
+	{"libsvm", "path test rows test_rows classes features scale", "numbers", loadLIBSVM},
+	{"generated", "rows test_rows classes features image seed", "numbers", loadGenerated},
+	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
+	{"ratings", "path test rows test_rows center", "ratings", loadRatings},
+	{"generated_ratings", "rows test_rows seed matrix rank noise", "ratings", loadGeneratedRatings},
+}
+
+// ImageSetNames lists the sets whose rows are always images. Rows of generated are images if the spec says so.
+func ImageSetNames() []string { return setsOf("images") }
+
+// RatingSetNames lists the sets whose rows are entries of a matrix.
+func RatingSetNames() []string { return setsOf("ratings") }
+
+func setsOf(what string) []string {
+	var names []string
+	for _, s := range sets {
+		if s.holds == what {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// SetNames lists the values of Spec.Set.
+func SetNames() []string {
+	names := make([]string, len(sets))
+	for i, s := range sets {
+		names[i] = s.name
+	}
+	return names
+}
+
+// Load reads a data set. Its errors name the file, the place in it, the value and the limit.
+func Load(s Spec) (*Set, error) {
+	for _, reader := range sets {
+		if reader.name != s.Set {
+			continue
+		}
+		if err := s.check(reader.uses); err != nil {
+			return nil, err
+		}
+		in := newReading(s)
+		set, err := reader.load(s, in)
+		if err != nil {
+			return nil, err
+		}
+		set.Name, set.spec, set.Files, set.Notes, set.peak = s.Set, s, in.files, in.notes, in.peak
+		if !strings.HasPrefix(s.Set, "generated") {
+			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
+				return nil, err
+			}
+			if set.Test, err = head("test_rows", set.Test, s.TestRows); err != nil {
+				return nil, err
+			}
+		}
+		return set, nil
+	}
+	return nil, fmt.Errorf("data: set %q is not known; choose one of: %s", s.Set, strings.Join(SetNames(), ", "))
+}
+
+// check fails for fields that the reader would ignore, and for values that no reader accepts.
+func (s Spec) check(uses string) error {
+	uses = " " + uses + " "
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"path", s.Path != ""}, {"test", s.Test != ""}, {"rows", s.Rows != 0}, {"test_rows", s.TestRows != 0},
+		{"classes", s.Classes != 0}, {"features", s.Features != 0}, {"seed", s.Seed != 0},
+		{"scale", s.Scale != 0}, {"label", s.Label != ""}, {"normalize", s.Normalize},
+		{"image", s.Image != Image{}}, {"nonzeros", s.Nonzeros != 0},
+		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
+	} {
+		if f.set && !strings.Contains(uses, " "+f.name+" ") {
+			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"rows", s.Rows}, {"test_rows", s.TestRows}, {"classes", s.Classes}, {"features", s.Features}} {
+		if f.n < 0 || f.n > math.MaxInt32 {
+			return fmt.Errorf("data: %s is %d, must be 0 to %d", f.name, f.n, math.MaxInt32)
+		}
+	}
+	if s.Scale < 0 || math.IsNaN(s.Scale) || math.IsInf(s.Scale, 0) {
+		return fmt.Errorf("data: scale is %g, must be a positive number, such as 255", s.Scale)
+	}
+	if s.Path == "" && strings.Contains(uses, " path ") {
+		return fmt.Errorf("data: set %s needs path", s.Set)
+	}
+	return nil
+}
+
+// SHA256 identifies the data that training sees: the contents of the files and the settings that change them. It does not depend on
+// the folder of the files or on their compression. In hex.
+func (s *Set) SHA256() string {
+	content := s.spec
+	content.Path, content.Test, content.Memory = "", "", 0
+	h := sha256.New()
+	fmt.Fprintln(h, strings.TrimSuffix(fmt.Sprintf("%+v", content), " Memory:0}")+"}") // sums are those from before the field Memory existed
+	for _, f := range s.Files {
+		fmt.Fprintf(h, "%s %s\n", f.Name, f.SHA256)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Report is the result of Describe.
+type Report struct {
+	Set         string
+	Cols        int
+	Classes     int
+	Matrix      Matrix
+	Train, Test Part
+	Files       []FileSum
+	Notes       []string // what a user should know about them
+	SHA256      string   // of the Set
+}
+
+// Part describes one table. Counts has the number of rows of each class, Values describes the values of ratings.
+type Part struct {
+	Rows   int
+	Counts []int
+	Values Values
+}
+
+// Values has the mean, the standard deviation, the smallest and the largest value. All are 0 without values.
+type Values struct{ Mean, Deviation, Min, Max float64 }
+
+// Describe loads a data set and describes it.
+func Describe(s Spec) (Report, error) {
+	set, err := Load(s)
+	if err != nil {
+		return Report{}, err
+	}
+	return Report{
+		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Matrix: set.Matrix, Files: set.Files, Notes: set.Notes, SHA256: set.SHA256(),
+		Train: set.describe(set.Train), Test: set.describe(set.Test),
+	}, nil
+}
+
+func (s *Set) describe(t Table) Part {
+	p := Part{Rows: t.Rows(), Counts: make([]int, s.Classes)}
+	if s.Matrix == (Matrix{}) {
+		s.count(t, p.Counts)
+		return p
+	}
+	x, y := make([]float32, t.Cols()), make([]int32, 1)
+	var sum, squares float64
+	for r := range t.Rows() {
+		t.Fill(x, y, []int32{int32(r)})
+		v := float64(x[RatingCols-1])
+		if r == 0 {
+			p.Values.Min, p.Values.Max = v, v
+		}
+		p.Values.Min, p.Values.Max = min(p.Values.Min, v), max(p.Values.Max, v)
+		sum, squares = sum+v, squares+v*v
+	}
+	if n := float64(t.Rows()); n > 0 {
+		p.Values.Mean = sum / n
+		p.Values.Deviation = math.Sqrt(max(0, squares/n-p.Values.Mean*p.Values.Mean))
+	}
+	return p
+}
+
+// labelled is a table that returns the class of a row without its values. A row may have many more values than its file.
+type labelled interface{ label(row int) int32 }
+
+func (s *Set) count(t Table, counts []int) {
+	rows := t.Rows()
+	if first, cut := t.(firstRows); cut {
+		t = first.Table
+	}
+	if l, ok := t.(labelled); ok {
+		for r := range rows {
+			counts[l.label(r)]++
+		}
+		return
+	}
+	x, y := make([]float32, t.Cols()), make([]int32, 1)
+	for r := range rows {
+		t.Fill(x, y, []int32{int32(r)})
+		counts[y[0]]++
+	}
+}
+
+// firstRows shows only the first rows of a table.
+type firstRows struct {
+	Table
+	rows int
+}
+
+func (f firstRows) Rows() int { return f.rows }
+
+func head(key string, t Table, rows int) (Table, error) {
+	if rows == 0 {
+		return t, nil
+	}
+	if rows > t.Rows() {
+		return nil, fmt.Errorf("data: %s is %d, but the files have %d; leave it out to take all", key, rows, t.Rows())
+	}
+	return firstRows{t, rows}, nil
+}
+
+// countClasses returns the number of classes: the given one, or the largest label plus 1 but at least 2.
+func countClasses(given int, labels ...[]int32) int {
+	if given > 0 {
+		return given
+	}
+	classes := int32(2)
+	for _, part := range labels {
+		for _, y := range part {
+			classes = max(classes, y+1)
+		}
+	}
+	return int(classes)
+}

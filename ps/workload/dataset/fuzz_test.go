@@ -1,0 +1,103 @@
+package dataset
+
+import (
+	"bytes"
+	"io"
+	"testing"
+)
+
+// fuzzMemory is the memory limit of a reader for a file of the fuzzer.
+const fuzzMemory = 4 << 20
+
+// sourceOf returns the source of a file with these bytes, which may be compressed.
+func sourceOf(t testing.TB, b []byte) (*source, *reading) {
+	t.Helper()
+	src, err := newSource("f", io.NopCloser(bytes.NewReader(b)), int64(len(b)))
+	if err != nil {
+		t.Skip(err)
+	}
+	return src, newReading(Spec{Memory: fuzzMemory})
+}
+
+func FuzzIDX(f *testing.F) {
+	good := []byte(idxFiles()["train-images-idx3-ubyte"])
+	f.Add(good)
+	f.Add(pack(good))
+	f.Add([]byte(idx(0x803, []uint32{1 << 31, 1 << 31, 1 << 31}, 1)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		src, in := sourceOf(t, b)
+		values, dims, err := parseIDX("f", src, idxImages, in)
+		if err == nil && len(values) != dims[0]*dims[1]*dims[2] {
+			t.Errorf("%d values for dimensions %v", len(values), dims)
+		}
+	})
+}
+
+func FuzzCIFAR10(f *testing.F) {
+	f.Add([]byte(cifarRecordOf(3, 7)))
+	f.Add(pack([]byte(cifarRecordOf(3, 7))))
+	f.Add([]byte(cifarRecordOf(11, 7)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		src, in := sourceOf(t, b)
+		c := newCIFAR()
+		if err := c.parse("f", src, in); err == nil {
+			fillAll(t, c, 10)
+		}
+	})
+}
+
+func FuzzCSV(f *testing.F) {
+	f.Add([]byte("1,2,0\n3,4,1\n"), "last", 0)
+	f.Add([]byte("1,2,0\r\n\"3\",4,1\r5,6,0"), "first", 3)
+	f.Add(pack([]byte("1,2,0\n3,4,1\n")), "last", 0)
+	f.Fuzz(func(t *testing.T, b []byte, label string, classes int) {
+		s := Spec{Label: label, Classes: max(0, classes)}
+		src, in := sourceOf(t, b)
+		table, err := parseCSV(src, s, in)
+		if err == nil {
+			fillAll(t, table, countClasses(s.Classes, table.y))
+		}
+	})
+}
+
+func FuzzLIBSVM(f *testing.F) {
+	f.Add([]byte("-1 1:2 3:4\n+1 2:1\n"), 0)
+	f.Add([]byte("0 1:2 1:4\r\r\n2"), 3)
+	f.Fuzz(func(t *testing.T, b []byte, classes int) {
+		s := Spec{Classes: max(0, classes), Features: 1000}
+		src, in := sourceOf(t, b)
+		table, err := parseLIBSVM(src, s, in)
+		if err == nil {
+			fillAll(t, table, countClasses(s.Classes, table.y))
+		}
+	})
+}
+
+// FuzzRatings: accepted ratings lie in the matrix, and come from lines without empty fields.
+func FuzzRatings(f *testing.F) {
+	f.Add([]byte("3,1,4.5\n0,2,-1,881250949\n3,0,2.5\n"))
+	f.Add([]byte("1,2,3,\"2005-04-02 23:53:47\"\r1,2,3,2005-09-06T07:00:00Z"))
+	f.Add([]byte("1::1193::5::978300760\n"))
+	f.Add([]byte("196\t242\t3\t881250949\n186\t\t3\t891717742\n"))
+	f.Add([]byte(" 1  2 3 2005-09-06 7:00\n4 5 6\n"))
+	f.Add([]byte("0;0;4,5\n1;;3;978301968\n"))
+	f.Add([]byte("user,item,rating\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		src, in := sourceOf(t, b)
+		table, matrix, err := parseRatings(src, in)
+		if err != nil {
+			return
+		}
+		for r := range table.Rows() {
+			x, _ := rowsOf(table, int32(r))
+			if row, column := int(x[0]), int(x[1]); row >= matrix.Rows || column >= matrix.Columns || row < 0 || column < 0 || x[2] != x[2] {
+				t.Fatalf("rating %v of a matrix of %+v", x, matrix)
+			}
+		}
+		for _, empty := range []string{",,", ";;", "::::"} {
+			if !src.gz && bytes.Contains(b, []byte(empty)) {
+				t.Fatalf("%q was accepted with an empty field", b)
+			}
+		}
+	})
+}

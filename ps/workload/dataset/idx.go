@@ -1,0 +1,178 @@
+package dataset
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+)
+
+// IDX is the format of MNIST and its relatives: two zero bytes, a type (8: unsigned byte), the
+// number of dimensions, each dimension as a big-endian uint32, then the values.
+const (
+	idxImages = 0x00000803 // images, rows, columns
+	idxLabels = 0x00000801
+)
+
+func loadIDX(s Spec, in *reading) (*Set, error) {
+	if s.Normalize && s.Scale != 0 {
+		return nil, fmt.Errorf("data: scale is %g, but normalize would undo it; leave out one of the two", s.Scale)
+	}
+	train, err := readIDXPart(s.Path, "train", s.Classes, in)
+	if err != nil {
+		return nil, err
+	}
+	test, err := readIDXPart(s.Path, "t10k", s.Classes, in)
+	if err != nil {
+		return nil, err
+	}
+	if a, b := train.image, test.image; a != b {
+		return nil, fmt.Errorf("data: %s: training images have %d x %d pixels, test images %d x %d; are the files of one "+
+			"set?", s.Path, a.Height, a.Width, b.Height, b.Width)
+	}
+	set := &Set{Train: train, Test: test, Image: train.image}
+	train.values = [][256]float32{byteValues(cmp.Or(s.Scale, 255), 0, 1)}
+	if s.Normalize {
+		train.values = train.standardised()
+	}
+	test.values = train.values
+	set.Classes = s.Classes
+	if set.Classes == 0 {
+		set.Classes = 2
+		for _, part := range [][]byte{train.labels, test.labels} {
+			for _, y := range part {
+				set.Classes = max(set.Classes, int(y)+1)
+			}
+		}
+	}
+	return set, nil
+}
+
+func readIDXPart(folder, part string, classes int, in *reading) (*pixels, error) {
+	const hint = "the folder needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, " +
+		"t10k-labels-idx1-ubyte; Fashion-MNIST: apt-get install dataset-fashion-mnist, then path /usr/share/datasets/fashion-mnist"
+	imagesPath := idxPath(folder, part+"-images", "idx3-ubyte")
+	labelsPath := idxPath(folder, part+"-labels", "idx1-ubyte")
+	var data, classOf []byte
+	var dims []int
+	err := in.read(imagesPath, hint, func(src *source) (err error) {
+		data, dims, err = parseIDX(imagesPath, src, idxImages, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = in.read(labelsPath, hint, func(src *source) (err error) {
+		classOf, _, err = parseIDX(labelsPath, src, idxLabels, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(classOf) != dims[0] {
+		return nil, fmt.Errorf("data: %s has %d images, but %s has %d labels; are the files of one set?", imagesPath,
+			dims[0], labelsPath, len(classOf))
+	}
+	if err := checkByteLabels(labelsPath, classOf, classes, 8, 1); err != nil {
+		return nil, err
+	}
+	return &pixels{data: data, labels: classOf, image: Image{1, dims[1], dims[2]}}, nil
+}
+
+// idxPath is the path of the file with the published name, unless there is one with a dot in place of the dash, as in some copies.
+func idxPath(folder, stem, kind string) string {
+	dotted := filepath.Join(folder, stem+"."+kind)
+	for _, ext := range []string{"", ".gz"} {
+		if _, err := os.Stat(dotted + ext); err == nil {
+			return dotted
+		}
+	}
+	return filepath.Join(folder, stem+"-"+kind)
+}
+
+// parseIDX reads a whole IDX file and returns its values and dimensions. Before it reads the values that the header promises, it
+// checks that the file and the memory can hold them.
+func parseIDX(path string, src *source, magic uint32, in *reading) ([]byte, []int, error) {
+	dims, want, err := idxHeader(path, src, magic)
+	if err != nil {
+		return nil, nil, err
+	}
+	header := int64(4 + 4*len(dims))
+	promise := func(has string) error {
+		return fmt.Errorf("data: %s: dimensions %v at offset 4 promise %d bytes of values, the file has %s; fetch it again",
+			path, dims, want, has)
+	}
+	switch {
+	case src.gz && want > src.bytesMost():
+		return nil, nil, promise(fmt.Sprintf("%d packed ones, which cannot hold them", src.size))
+	case !src.gz && src.size >= 0 && want != src.size-header:
+		return nil, nil, promise(fmt.Sprint(src.size - header))
+	}
+	if err := in.take(src, want); err != nil {
+		return nil, nil, err
+	}
+	values := make([]byte, want)
+	n, err := io.ReadFull(src, values)
+	if short(err) {
+		return nil, nil, promise(fmt.Sprint(n))
+	}
+	if err != nil {
+		return nil, nil, err // the source has named the file
+	}
+	switch n, err := io.ReadFull(src, make([]byte, 1)); { // the read at the end also checks the checksum of packed data
+	case n > 0:
+		return nil, nil, promise("more")
+	case err != io.EOF:
+		return nil, nil, err
+	}
+	return values, dims, nil
+}
+
+// short says whether io.ReadFull has reached the end of the file.
+func short(err error) bool { return err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) }
+
+// idxHeader reads the dimensions, and returns how many values they promise.
+func idxHeader(path string, src *source, magic uint32) (dims []int, want int64, err error) {
+	dims = make([]int, magic&0xff)
+	b := make([]byte, 4+4*len(dims))
+	n, err := io.ReadFull(src, b)
+	if err != nil && !short(err) {
+		return nil, 0, err // the source has named the file
+	}
+	if n < 4 {
+		return nil, 0, fmt.Errorf("data: %s: %d bytes, an IDX file has at least %d; the file is empty or cut short, "+
+			"fetch it again", path, n, len(b))
+	}
+	if got := binary.BigEndian.Uint32(b); got != magic {
+		return nil, 0, fmt.Errorf("data: %s: magic number at offset 0 is 0x%08x, want 0x%08x (unsigned bytes, %d "+
+			"dimensions); images and labels swapped, or not an IDX file?", path, got, magic, len(dims))
+	}
+	if n < len(b) {
+		return nil, 0, fmt.Errorf("data: %s: %d bytes, an IDX file of %d dimensions has at least %d; the file is cut "+
+			"short, fetch it again", path, n, len(dims), len(b))
+	}
+	want = 1
+	for i := range dims {
+		dims[i] = int(binary.BigEndian.Uint32(b[4+4*i:]))
+		if dims[i] == 0 || want > math.MaxInt32*64/int64(dims[i]) {
+			return nil, 0, fmt.Errorf("data: %s: dimension %d at offset %d is %d; the file is empty or damaged", path, i, 4+4*i, dims[i])
+		}
+		want *= int64(dims[i])
+	}
+	return dims, want, nil
+}
+
+// checkByteLabels fails for a label outside 0 to classes-1 (classes 0: any). Label i is at offset first + i*stride of its file.
+func checkByteLabels(path string, labels []byte, classes, first, stride int) error {
+	for i, y := range labels {
+		if classes > 0 && int(y) >= classes {
+			return fmt.Errorf("data: %s: label of row %d at offset %d is %d, must be 0 to %d; is the number of classes right?",
+				path, i, first+i*stride, y, classes-1)
+		}
+	}
+	return nil
+}

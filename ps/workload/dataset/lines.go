@@ -1,0 +1,121 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// lineMax is the longest line of a csv or LIBSVM file, in bytes.
+const lineMax = 64 << 20
+
+// lines cuts a text into lines, which end with LF, CR LF or CR.
+type lines struct {
+	src  *source
+	r    *bufio.Reader
+	n    int    // number of the current line, from 1
+	most int    // the most bytes of a line
+	want string // the form of a line, for the error about a line that is too long
+	long []byte // a line that is longer than the buffer of r
+	cr   bool   // the last line ended with CR, so a following LF belongs to its end
+	open bool   // the last line had no end
+}
+
+// newLines makes lines of a text. It skips the byte order mark that some editors and spreadsheets write first.
+func newLines(src *source, in *reading, most int, want string) *lines {
+	most = int(min(int64(most), max(1<<16, in.most/8)))
+	l := &lines{src: src, r: bufio.NewReaderSize(src, 1<<16), most: most, want: want}
+	if mark, _ := l.r.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		l.skip(len(mark))
+	}
+	return l
+}
+
+// skip discards bytes that have been peeked at, which cannot fail.
+func (l *lines) skip(n int) { _, _ = l.r.Discard(n) }
+
+// next returns the next line without its end. The line is valid until the next call. After the last line it returns io.EOF.
+func (l *lines) next() ([]byte, error) {
+	if l.cr {
+		l.cr = false
+		if b, _ := l.r.Peek(1); len(b) == 1 && b[0] == '\n' {
+			l.skip(1)
+		}
+	}
+	l.n++
+	l.long = l.long[:0]
+	for {
+		if _, err := l.r.Peek(1); err == io.EOF && len(l.long) > 0 {
+			l.open = true
+			return l.long, l.check(l.long)
+		} else if err != nil {
+			return nil, err // io.EOF, or the source has named the file
+		}
+		chunk, _ := l.r.Peek(l.r.Buffered())
+		at := bytes.IndexByte(chunk, '\n')
+		if at < 0 {
+			at = len(chunk)
+		}
+		if cr := bytes.IndexByte(chunk[:at], '\r'); cr >= 0 {
+			at, l.cr = cr, true
+		}
+		if len(l.long)+at > l.most {
+			return nil, fmt.Errorf("data: %s: line %d is longer than %d bytes; %s", l.src.path, l.n, l.most, l.want)
+		}
+		ended := at < len(chunk)
+		line := chunk[:at]
+		if !ended || len(l.long) > 0 {
+			l.long = append(l.long, line...)
+			line = l.long
+		}
+		l.skip(min(at+1, len(chunk)))
+		if ended {
+			return line, l.check(line)
+		}
+	}
+}
+
+// check fails for characters that other programs take for the end of a line, because they would read other rows from the file. It
+// also fails for characters that do not occur in text.
+func (l *lines) check(line []byte) error {
+	for i, c := range line {
+		switch {
+		case c == '\t' || c >= ' ' && c < 0x7f:
+			continue
+		case c == 0:
+			return fmt.Errorf("data: %s:%d:%d: a byte 0: the file is not text, or is in UTF-16; save it as UTF-8", l.src.path, l.n, i+1)
+		case c <= 0x7f:
+			return fmt.Errorf("data: %s:%d:%d: the control character U+%04X; end lines with LF, CR LF or CR, and remove "+
+				"other control characters", l.src.path, l.n, i+1, c)
+		}
+		for _, end := range []rune{'\u0085', '\u2028', '\u2029'} {
+			if bytes.HasPrefix(line[i:], []byte(string(end))) {
+				return fmt.Errorf("data: %s:%d:%d: U+%04X, which some programs take for the end of a line; end lines with LF, "+
+					"CR LF or CR", l.src.path, l.n, i+1, end)
+			}
+		}
+	}
+	return nil
+}
+
+// end is called after the last line. It notes that this line has no end.
+func (l *lines) end(in *reading) {
+	if l.open {
+		in.notes = append(in.notes, fmt.Sprintf("data: %s: line %d, the last, has no newline at its end: the file may "+
+			"have been cut short, even in the middle of a number; compare it with its source, or end the line if it is complete", l.src.path, l.n-1))
+	}
+}
+
+// blank says whether a line holds only white space.
+func blank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }
+
+// firstWord splits a text after its first word.
+func firstWord(text string) (word, rest string) {
+	text = strings.TrimLeft(text, " \t")
+	if at := strings.IndexAny(text, " \t"); at >= 0 {
+		return text[:at], text[at:]
+	}
+	return text, ""
+}
