@@ -139,22 +139,6 @@ func (w *walker) crossAwaits() {
 		return
 	}
 	w.crossSkips(first)
-	for i := range w.rows {
-		phases, at := w.phasesOf(i)
-		for _, ph := range phases {
-			switch e, _ := scheme.All.Lookup(ph.Scheme); {
-			case e.Behind:
-				w.fatal(at.node, at.path, "take a scheme without drops, or let the schemes of match "+formatString(first.Match)+
-					" end at an iteration or an epoch",
-					"%s lets workers skip iterations, but a change that waits for a straggler is announced with the pushes of one "+
-						"iteration, which each worker must compute", e.Name)
-			case e.CopiesOf(ph.Params) != scheme.Pulled:
-				w.fatal(at.node, at.path, w.pulling(i)+" or another scheme, or let the schemes of match "+
-					formatString(first.Match)+" end at an iteration or an epoch",
-					"%s lets workers start iterations without a reply, but a reply announces a change that waits for a straggler", e.Name)
-			}
-		}
-	}
 }
 
 // crossSkips refuses batches that are dealt anew by the times of all workers, if the end of a scheme may send workers past iterations.

@@ -48,9 +48,10 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	}
 	if sync := t.byPath["sync"]; !sync.bad || len(w.rows) > 0 {
 		w.crossSync(sync, root)
-		w.crossSchemes(t)
 		w.crossAwaits()
 	}
+	h := w.newHolder(t)
+	h.schemes()
 	w.crossMixed(t)
 	w.crossLARS(t)
 	w.crossDevice(t)
@@ -59,18 +60,13 @@ func (w *walker) cross(t *table, root *yaml.Node) {
 	if !t.byPath["baseline"].bad && !t.byPath["sync"].bad {
 		w.crossBaseline(t)
 	}
-	w.crossPayload(t)
-	w.crossWork(t)
-	w.crossSteps(t)
-	w.crossNeeds(t)
-	w.crossLocal(t)
+	h.policies()
+	w.crossNumbers(t)
 	w.crossCost(t)
 	if !t.byPath["sync"].bad {
 		w.crossRotations()
-		w.crossCopies()
 		w.crossCheckpoint(t)
 		w.crossSynthetic(t)
-		w.crossStatistics()
 	}
 }
 
@@ -290,30 +286,4 @@ func (w *walker) crossRotations() {
 // question mark of the first matches a star of the second. covers returns false for all such pairs.
 func covers(first, second string) bool {
 	return shard.Match(first, second) && !(strings.Contains(first, "?") && strings.Contains(second, "*"))
-}
-
-// crossCopies refuses rules whose workers keep copies beside a scheme that makes workers skip iterations: a copy would then miss the pushes
-// of others for longer than its bound allows.
-func (w *walker) crossCopies() {
-	behind := ""
-	for i := range w.cfg.Sync {
-		for _, ph := range w.cfg.Sync[i].Phases() {
-			if e, ok := scheme.All.Lookup(ph.Scheme); ok && e.Behind {
-				behind = e.Name
-			}
-		}
-	}
-	for i := range w.cfg.Sync {
-		r := &w.cfg.Sync[i]
-		e, ok := scheme.All.Lookup(r.Scheme)
-		if !ok || behind == "" || e.CopiesOf(r.Params) == scheme.Pulled {
-			continue
-		}
-		at := w.rows[i].byPath["scheme"]
-		if cache := w.rows[i].byPath["cache"]; cache != nil {
-			at = cache
-		}
-		w.fatal(at.node, at.path, w.pulling(i)+", or another scheme in place of "+behind,
-			"workers keep copies of these parameters from one iteration to the next, but %s makes workers skip iterations", behind)
-	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"fluentps/internal/policy/payload"
 	"fluentps/internal/show/metrics"
-	"fluentps/ps/scheme"
 )
 
 // densePayloads are the payloads that can carry parameters. A sparse payload leaves elements out and sends them with the next push, but a
@@ -85,49 +84,4 @@ func (p Payload) PushText() string {
 // Summary returns the payload for summary.json.
 func (p Payload) Summary() metrics.Payload {
 	return metrics.Payload{Push: p.PushText(), Pull: p.Pull, Lossy: p.Lossy()}
-}
-
-// crossPayload checks lossy codecs against the requirements of the schemes.
-func (w *walker) crossPayload(t *table) {
-	push, ratio := t.byPath["payload.push"], t.byPath["payload.ratio"]
-	e, _ := payload.All.Lookup(w.cfg.Payload.Push)
-	if push.bad || !e.Lossy {
-		return
-	}
-	switch {
-	case e.Name == "float16":
-		w.report(Warning, push.node, push.path, "bfloat16 has the range of float32",
-			"a push is a sum over the samples of a batch, and float16 turns magnitudes from 65520 on into infinity and below 3e-8 into 0")
-	case e.Residual && !ratio.bad && w.cfg.Payload.Ratio > 0.5:
-		w.report(Warning, w.nodeOf(t, ratio, push.node), ratio.path, "set 0.5 or less, or payload.push: float32",
-			"each element takes 8 bytes with its index, so more than half of them take more bytes than float32 for all")
-	}
-	if t.byPath["sync"].bad {
-		return
-	}
-	for i := range w.rows {
-		phases, _ := w.phasesOf(i)
-		for _, ph := range phases {
-			s, ok := scheme.All.Lookup(ph.Scheme)
-			switch rule := w.rows[i].prefix; {
-			case !ok:
-			case s.CopiesOf(ph.Params) != scheme.Pulled:
-				w.fatal(push.node, push.path, "set payload.push: float32, or let workers pull before every iteration",
-					"under %s (%s) workers add their own updates to their copies, but with %s the servers would receive different "+
-						"ones", rule, s.Name, e.Name)
-			case e.Residual && s.Behind:
-				w.fatal(push.node, push.path, "use float32, float16 or bfloat16",
-					"%s (%s) drops late pushes, and with each of them the elements that earlier pushes of %s left out", rule, s.Name, e.Name)
-			case e.Residual && s.DropsStale:
-				w.fatal(push.node, push.path, "use float32, float16 or bfloat16",
-					"%s (%s) drops stale pushes, and with each of them the elements that earlier pushes of %s left out", rule, s.Name, e.Name)
-			case e.Residual && s.OwnUpdate:
-				w.fatal(push.node, push.path, "use float32, float16 or bfloat16",
-					"%s (%s) bounds the updates in transit, but would not see what %s keeps at the workers", rule, s.Name, e.Name)
-			default:
-				continue
-			}
-			return
-		}
-	}
 }

@@ -88,6 +88,22 @@ func (c *Config) PhasesOf(rule, workers, rows int) ([]scheme.Phase, error) {
 	return phases, nil
 }
 
+// phasesOf returns the schemes of a rule, and the key that names them. It returns none if the rule has a problem already.
+func (w *walker) phasesOf(i int) (phases []Phase, at *leaf) {
+	if i >= len(w.cfg.Sync) || w.cfg.Sync[i].Params == nil {
+		return nil, nil
+	}
+	for _, l := range w.rows[i].leaves {
+		if l.bad {
+			return nil, nil
+		}
+		if name := lastName(l.path); name == "scheme" || name == "schemes" {
+			at = l
+		}
+	}
+	return w.cfg.Sync[i].Phases(), at
+}
+
 // ruleSpec returns a key that rules with one scheme and with several schemes share.
 func ruleSpec(path string) spec {
 	rows := ruleKeys()

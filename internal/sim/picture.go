@@ -29,8 +29,8 @@ simulate: {workers: 4, compute: 21ms, network: {bandwidth: 0B, latency: 0s}, ser
 // worker and one column per 10 ms of virtual time: the last digit of the iteration that is computed, or a dot if the worker waits.
 func Timeline(e scheme.Entry) (string, error) {
 	set := []string{fmt.Sprintf("train.stop.time=%s", timelineColumns*timelineStep)}
-	if e.Work != "" {
-		set = append(set, "work.policy="+e.Work)
+	if e.WorkPolicy() != "" {
+		set = append(set, "work.policy="+e.WorkPolicy())
 	}
 	cfg, _, ds := configs.Parse("timeline", fmt.Appendf(nil, timelineText, e.Name), configs.Options{Set: set})
 	if cfg == nil {

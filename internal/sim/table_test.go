@@ -72,8 +72,8 @@ func schemeTable(t *testing.T) string {
 			rules[e.Name] = e.Name
 		}
 		var work []string
-		if e.Work != "" {
-			work = []string{"work.policy=" + e.Work}
+		if e.WorkPolicy() != "" {
+			work = []string{"work.policy=" + e.WorkPolicy()}
 		}
 		for _, seed := range seeds {
 			r := run(t, simtest.Setting{Workers: 16, Servers: 2, Scheme: rules[e.Name], Iterations: 500, Bytes: 4 << 20,

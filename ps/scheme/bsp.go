@@ -3,6 +3,8 @@ package scheme
 import (
 	"errors"
 	"fmt"
+
+	"fluentps/internal/policy/terms"
 )
 
 // BSPParams are the keys of a bsp rule.
@@ -29,6 +31,7 @@ var bsp = Entry{
 	Bound:   "scheme: ssp, staleness",
 	LeadMax: func(Params) (int64, bool) { return 0, true },
 	Whole:   func(c Common, p Params) bool { return c.Fold == FoldRank || p.(*BSPParams).Strict },
+	Says:    Says{Traits: []terms.Trait{terms.OneRound}},
 	New:     newBSP,
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fluentps/internal/policy/terms"
 )
 
 // Code decodes the pushes of an iteration that are sums of the gradients of several partitions (work.policy: coded).
@@ -41,10 +43,12 @@ var coded = Entry{
 	Evidence: "A",
 	Use: "with work.policy: coded, which sets it: s workers are slow or lost, and no gradient may be missing; " +
 		"each worker computes s+1 times as much",
-	Scope:   PerShard,
-	Fold:    FoldRank,
-	Behind:  true,
-	Work:    "coded",
+	Scope:  PerShard,
+	Fold:   FoldRank,
+	Behind: true,
+	Says: Says{Terms: []Term{{If: []terms.Cond{terms.Is("work.policy", "!=", "coded")},
+		Why: "{scheme} decodes the pushes of work.policy coded, but that is {work.policy}",
+		Out: "set work.policy: coded, or another scheme"}}},
 	Weight:  NoWeight,
 	Params:  func() Params { return &CodedParams{} },
 	LeadMax: func(Params) (int64, bool) { return 0, true },

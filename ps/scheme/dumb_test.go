@@ -410,7 +410,7 @@ func TestHindsight(t *testing.T) {
 			t.Run(e.Name+" "+v.String(), func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
 					env := schemetest.DrawEnv(rt)
-					if e.Work != "" {
+					if e.WorkPolicy() != "" {
 						env.Code = drawCode(t, rt, env.Workers)
 					}
 					history, answers := recordNorms(rt, env, v.New(env), false, v.DrawNorms(rt))

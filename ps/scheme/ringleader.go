@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"fluentps/internal/policy/terms"
 )
 
 // RingleaderParams are the keys of a ringleader rule.
@@ -46,6 +48,7 @@ var ringleader = Entry{
 	},
 	Means: func(_ Params, workers int) int { return workers },
 	Whole: func(Common, Params) bool { return false },
+	Says:  Says{Traits: []terms.Trait{terms.Alike}},
 	New:   newRingleader,
 
 	NeverWaits: func(p Params) bool { return p.(*RingleaderParams).Staleness < 0 },

@@ -220,23 +220,22 @@ type Entry struct {
 	NeedsNorms func(Params) bool // Pushed must carry norms; nil: never
 	// The rule holds only where an update is the push times the learning rate: no momentum, no decay.
 	OwnUpdate  bool
-	NeverWaits func(Params) bool // no pull waits for the progress of other workers; nil: one may
-	Alone      func(Params) bool // the other shards of the run must never wait either; nil: they may
-	Behind     bool              // v is the number of iterations closed, and workers may be behind it
-	DropsStale bool              // a push computed on too old a version is dropped (Stale); its worker skips nothing
-	Agrees     func(Params) bool // the shards of a rule agree on the contributors to an iteration; nil: never
-	Fold       FoldOrder         // the default
-	// the policy of the work axis that it needs and that sets it; empty: any, and rules choose it
-	Work    string
-	Push    string                             // required content of its pushes: gradient or delta; empty: either
-	Copies  func(Params) Copies                // nil: Pulled
-	Means   func(p Params, workers int) int    // accumulators beside the pending sums; nil: none
-	Weight  string                             // the default of weight, as text; empty: 1/N; or DeltaWhole, or NoWeight
-	Params  func() Params                      // defaults filled
-	LeadMax func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one
-	Bound   string                             // the key that bounds the lead, named in advice; empty: none does
-	Whole   func(Common, Params) bool          // a version is a whole iteration, not one push
-	New     func(Env, Common, Params) (Scheme, error)
+	NeverWaits func(Params) bool                  // no pull waits for the progress of other workers; nil: one may
+	Alone      func(Params) bool                  // the other shards of the run must never wait either; nil: they may
+	Behind     bool                               // v is the number of iterations closed, and workers may be behind it
+	DropsStale bool                               // a push computed on too old a version is dropped (Stale); its worker skips nothing
+	Agrees     func(Params) bool                  // the shards of a rule agree on the contributors to an iteration; nil: never
+	Fold       FoldOrder                          // the default
+	Says       Says                               // traits of its own, and what it does not go with; empty: what its other fields imply
+	Push       string                             // required content of its pushes: gradient or delta; empty: either
+	Copies     func(Params) Copies                // nil: Pulled
+	Means      func(p Params, workers int) int    // accumulators beside the pending sums; nil: none
+	Weight     string                             // the default of weight, as text; empty: 1/N; or DeltaWhole, or NoWeight
+	Params     func() Params                      // defaults filled
+	LeadMax    func(Params) (lead int64, ok bool) // the finite bound on c - v of a running worker, if there is one
+	Bound      string                             // the key that bounds the lead, named in advice; empty: none does
+	Whole      func(Common, Params) bool          // a version is a whole iteration, not one push
+	New        func(Env, Common, Params) (Scheme, error)
 }
 
 const (

@@ -119,8 +119,8 @@ func under(name string) []string {
 	if e, _ := scheme.All.Lookup(name); e.OwnUpdate {
 		set = append(set, "train.optimizer={name: sgd, lr: 0.1}")
 	}
-	if e, _ := scheme.All.Lookup(name); e.Work != "" {
-		set = append(set, "work={policy: "+e.Work+", code: {stragglers: 0}}") // one worker has no others
+	if e, _ := scheme.All.Lookup(name); e.WorkPolicy() != "" {
+		set = append(set, "work={policy: "+e.WorkPolicy()+", code: {stragglers: 0}}") // one worker has no others
 	}
 	return set
 }
@@ -161,7 +161,7 @@ func TestRecordsReplay(t *testing.T) {
 	for _, e := range scheme.All {
 		t.Run(e.Name, func(t *testing.T) {
 			set := append(under(e.Name), "train.stop={samples: 1200}", "faults=[{worker: 1, slow: {sleep: 1ms}}]")
-			if e.Work != "" && workers > 1 {
+			if e.WorkPolicy() != "" && workers > 1 {
 				set = append(set, "work.code.stragglers=1")
 			}
 			_, local := recordInProcess(t, ranks, set...)

@@ -17,7 +17,7 @@ var pure = []string{
 	"internal/comm/wire", "internal/core", "internal/core/shard", "internal/core/snapshot", "internal/core/steps",
 	"internal/plan/build", "internal/plan/layout", "internal/plan/network", "internal/policy/local",
 	"internal/policy/optim", "internal/policy/payload", "internal/policy/send", "internal/policy/straggler",
-	"internal/policy/work", "internal/policy/work/code", "internal/show/report", "internal/show/report/plot",
+	"internal/policy/terms", "internal/policy/work", "internal/policy/work/code", "internal/show/report", "internal/show/report/plot",
 	"internal/sim", "internal/sim/calibrate", "internal/sim/check", "internal/sim/real", "ps/scheme",
 	"ps/workload/shapes",
 }

@@ -1,6 +1,9 @@
 package local
 
-import "fluentps/internal/policy/named"
+import (
+	"fluentps/internal/policy/named"
+	"fluentps/internal/policy/terms"
+)
 
 // Take says how a worker takes over the servers' parameters.
 type Take uint8
@@ -46,6 +49,7 @@ type Entry struct {
 	Outer string
 	// Defaults are values of the policy for keys whose default is another one.
 	Defaults map[string]string
+	Says     terms.Says
 	make     func(s Spec, e Env) Policy
 }
 
@@ -87,6 +91,7 @@ type PeriodEntry struct {
 	Votes bool
 	// Endless says that a round may take all steps that the budget leaves.
 	Endless bool
+	Says    terms.Says
 	make    func(s Spec, e Env) period
 }
 

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"fluentps/internal/policy/named"
+	"fluentps/internal/policy/terms"
 )
 
 // Codec encodes vectors of any length. It has scratch memory of its own: only one goroutine at a time may use it.
@@ -39,6 +40,7 @@ type Entry struct {
 	Evidence string // tag of the source, as in the README of ps/scheme: C its own manual, A its abstract, R reconstructed, M recalled
 	Lossy    bool   // decoding does not give back what was encoded
 	Residual bool   // Encode takes a residual
+	Says     terms.Says
 	make     func(Params) Codec
 }
 
@@ -57,7 +59,7 @@ var All = named.Table[Entry]{
 	{Name: "float32", Rule: "every element as it is, 4 bytes", Paper: "IEEE 754-2008, binary32", Evidence: "M",
 		make: func(Params) Codec { return dense{full} }},
 	{Name: "float16", Rule: "every element rounded to 11 significant bits, ties to even, 2 bytes; from 65520 on infinite",
-		Paper: "IEEE 754-2008, binary16", Evidence: "M", Lossy: true,
+		Paper: "IEEE 754-2008, binary16", Evidence: "M", Lossy: true, Says: terms.Says{Terms: overflows},
 		make: func(Params) Codec { return dense{half} }},
 	{Name: "bfloat16", Rule: "every element rounded to 8 significant bits, ties to even, 2 bytes; the range of float32",
 		Paper: "the upper half of a binary32, as in TensorFlow", Evidence: "M", Lossy: true,

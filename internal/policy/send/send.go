@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"fluentps/internal/policy/named"
+	"fluentps/internal/policy/terms"
 )
 
 // EventKind says what happened.
@@ -126,7 +127,14 @@ type Entry struct {
 	New   func(Options) Policy // makes a worker's policy. It finishes a shard that it has begun: no part of a shard is answered earlier
 	// Reply makes a server's policy, for its replies to all workers. It returns nil where a reply leaves whole, at once.
 	Reply func(Options) Policy
+	Says  terms.Says
 }
+
+// Facts lists what holds of a run with the policy.
+func (e Entry) Facts() []terms.Fact { return e.Says.Facts }
+
+// Terms are what the policy does not go with.
+func (e Entry) Terms() []terms.Term { return e.Says.Terms }
 
 // All lists the policies of this version.
 var All = named.Table[Entry]{

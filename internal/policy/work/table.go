@@ -1,6 +1,9 @@
 package work
 
-import "fluentps/internal/policy/named"
+import (
+	"fluentps/internal/policy/named"
+	"fluentps/internal/policy/terms"
+)
 
 // Entry is a policy.
 type Entry struct {
@@ -21,6 +24,7 @@ type Entry struct {
 	// Coded says that a worker pushes one sum of the gradients of several workers' batches, which the servers decode
 	// (package code). As soon as enough have pushed the iteration is closed, so workers pull ahead.
 	Coded  bool
+	Says   terms.Says
 	Scheme string // the scheme that the policy needs, with work.required where it has that key; empty: any
 	make   func(s Spec, e Env) Policy
 }

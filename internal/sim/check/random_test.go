@@ -85,7 +85,7 @@ func awaitingRules(seed uint64) string {
 func drawEntry(r *rand.Rand) scheme.Entry {
 	seed := r.Uint64()
 	lot := func(e scheme.Entry) uint64 {
-		if e.Work != "" {
+		if e.WorkPolicy() != "" {
 			return 0 // it needs a policy of the work axis
 		}
 		h := fnv.New64a()
