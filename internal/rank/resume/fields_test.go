@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"fluentps/internal/disk/checkpoint"
+	"fluentps/internal/policy/local"
+	"fluentps/internal/rank/station"
 	"fluentps/internal/rank/station/stationtest"
 )
 
@@ -134,4 +137,48 @@ func TestCountsThatOtherWorkersCannotHave(t *testing.T) {
 		rewriteFile(t, at(dir, 1), "manifest.json", replaceField(t, `"`+key+`": ?(\d+)`, most))
 	}
 	again().mustRefuse(t, "manifest.json: state.accepted is "+most+" with 1 workers")
+}
+
+// With any other policy of local every rank takes over what its checkpoint holds, or all say why they cannot.
+func TestResumeWithEveryOtherPolicy(t *testing.T) {
+	of := func(policy string) []string {
+		set := []string{"train.optimizer={name: sgd, lr: 0.05}"}
+		switch policy {
+		case local.None:
+			return stepping(append(set, "local={policy: none}")...)
+		case "streaming_diloco":
+			return stepping(append(set, "local={policy: streaming_diloco, steps: 4, fragments: 2}")...)
+		}
+		return stepping(append(set, "local={policy: "+policy+", steps: 3}")...)
+	}
+	changed := []string{"sync[0].push", "sync[0].update", "sync[0].weight"}
+	for _, key := range strings.Fields("policy steps switch fragments pull dynamic compensate delay keep outer.name outer.lr " +
+		"outer.momentum outer.every outer.between") {
+		changed = append(changed, "local."+key)
+	}
+	works := 0
+	for _, was := range local.All.Names() {
+		if stationtest.UnderRace && was != "hpsgd" {
+			continue
+		}
+		dir := filepath.Join(t.TempDir(), "out")
+		leave(t, dir, load(t, of(was)...), 3, 9)
+		for _, now := range local.All.Names() {
+			f := search{resume: dir, allow: changed, then: func(st *station.Station, q *Origin) error {
+				return st.Net.Agree(errors.Join(resumeServer(st, q), resumeWorker(st, q)), station.CodeFailed)
+			}}.restore(t, load(t, of(now)...), 3)
+			if errors.Join(f.errs...) == nil {
+				works++
+				continue
+			}
+			for rank, err := range f.errs {
+				if err == nil || !strings.Contains(err.Error(), "local") && !strings.Contains(err.Error(), "fragments") || was == now {
+					t.Errorf("%s to %s, rank %d: %v", was, now, rank, err)
+				}
+			}
+		}
+	}
+	if n := len(local.All.Names()); works < n && !stationtest.UnderRace {
+		t.Errorf("%d pairs of %d policies work: each must with itself", works, n)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,8 @@ func TestResumeWithAnotherPolicy(t *testing.T) {
 	const sgd, most = "train.optimizer={name: sgd, lr: 0.05}", "checkpoint.keep=1000"
 	works := map[string]int{}
 	for _, was := range local.All.Names() {
-		if underRace && was != "hpsgd" {
+		// Of no steps, of steps that end in a round, that run ahead, and in fragments; internal/rank/resume tries every other pair.
+		if underRace && was != "hpsgd" || !slices.Contains([]string{local.None, "diloco", "hpsgd", "streaming_diloco"}, was) {
 			continue
 		}
 		first := filepath.Join(t.TempDir(), "out")

@@ -78,7 +78,7 @@ func TestRoundsResumeBitEqual(t *testing.T) {
 				if s := got.Summary; s.ParametersSHA256 != want.ParametersSHA256 || s.Samples != want.Samples ||
 					*s.TrainLoss != *want.TrainLoss || s.Resumed == nil {
 					t.Errorf("%s: sha256 %.12s of %d samples, loss %v, relative difference %.3g; want %.12s of %d, loss %v", from,
-						s.ParametersSHA256, s.Samples, *s.TrainLoss, relative(got.Parameters, straight.Parameters),
+						s.ParametersSHA256, s.Samples, *s.TrainLoss, relativeDistance(got.Parameters, straight.Parameters),
 						want.ParametersSHA256, want.Samples, *want.TrainLoss)
 				}
 			}

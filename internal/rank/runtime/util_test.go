@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -138,4 +139,28 @@ func trainTogether(t testing.TB, c *configs.Config) Result {
 		t.Fatal(err)
 	}
 	return res[0]
+}
+
+// runsInRaceMode says whether a case of a test runs under the race detector, which makes convolutions some 20 times slower;
+// the other cases run the same code.
+func runsInRaceMode(name string, few ...string) bool { return !underRace || slices.Contains(few, name) }
+
+// learns skips a test under the race detector that trains so long that a model learns: its many iterations run the same code as the few
+// of other tests.
+func learns(t *testing.T) {
+	t.Helper()
+	if underRace {
+		t.Skip("the same code as in shorter runs")
+	}
+}
+
+// driverDiffers says whether a list of rules makes the drivers do something that others do not: grant, publish, keep copies, drop, delay
+// a push, change the scheme. Schemes decide on one goroutine, so under the race detector only these runs are worth their time.
+func driverDiffers(sync string) bool {
+	for _, word := range []string{"scheme: asp}", "r2sp", "essp", "cache: true", "drop", "vap", "schemes:"} {
+		if strings.Contains(sync, word) {
+			return true
+		}
+	}
+	return false
 }

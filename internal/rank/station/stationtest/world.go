@@ -15,7 +15,6 @@ import (
 	"fluentps/internal/rank/link"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
-	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
 
@@ -25,8 +24,16 @@ type World struct {
 	Hosts      string           // of each rank, one letter; ranks of different hosts share no memory
 	Transports []comm.Transport // nil: those of inproc
 	Warn       io.Writer        // nil: nothing is kept
-	Load       func(rank int, spec workload.DataSpec) (*dataset.Set, error)
+	Load       func(rank int, spec dataset.Spec) (*dataset.Set, error)
 	Thresholds layout.Thresholds
+	Closing    func(*station.Station) Closing // of a rank that has done its part; nil: nothing is open
+}
+
+// Closing is what a rank has open beside its link when it has done its part.
+type Closing struct {
+	Cancel  func()      // cancels receives
+	Idle    func() bool // says that none is left
+	Release func()      // frees memory, when nothing is in flight any more
 }
 
 // OneHost is the Hosts of so many ranks.
@@ -63,7 +70,13 @@ func (w World) Each(t testing.TB, do func(*station.Station) error) []error {
 				errs[i] = errors.Join(err, tr.Close())
 				return
 			}
-			errs[i] = errors.Join(err, tr.Barrier(), st.Net.Close(func() {}, func() bool { return true }), st.Unshare(), tr.Close())
+			end := Closing{Cancel: func() {}, Idle: func() bool { return true }, Release: func() {}}
+			if err == nil && w.Closing != nil {
+				end = w.Closing(st)
+			}
+			errs[i] = errors.Join(err, tr.Barrier(), st.Net.Close(end.Cancel, end.Idle))
+			end.Release()
+			errs[i] = errors.Join(errs[i], st.Unshare(), tr.Close())
 		})
 	}
 	all.Wait()
@@ -91,7 +104,7 @@ func (w World) meet(ts []comm.Transport, tr comm.Transport) (*station.Station, e
 	st.Log = metrics.NewLogger(metrics.LogSpec{Rank: st.Me, Host: st.Hosts[st.Me], Stderr: w.Warn})
 	load := w.Load
 	if load == nil {
-		load = func(_ int, spec workload.DataSpec) (*dataset.Set, error) { return configstest.Data(spec) }
+		load = func(_ int, spec dataset.Spec) (*dataset.Set, error) { return configstest.Data(spec) }
 	}
 	var err error
 	if st.Roles, err = layout.Roles(c, st.Hosts); err != nil {

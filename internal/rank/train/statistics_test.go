@@ -1,49 +1,33 @@
-package runtime
+package train_test
 
 import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/configstest"
 	"fluentps/internal/plan/layout"
+	"fluentps/internal/rank/station/stationtest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
 
+// residualUpdates is how many iterations resnet20 trains: under the race detector each runs the same code, some 20 times slower.
+func residualUpdates() int {
+	if stationtest.UnderRace {
+		return 2
+	}
+	return 4
+}
+
 // resnetConfig trains resnet20 on small generated images: 4 workers with batches of 3, for residualUpdates iterations.
 func resnetConfig(t testing.TB, set ...string) *configs.Config {
 	t.Helper()
 	return load(t, append([]string{"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}", "model={name: resnet20}",
-		"train.batch_per_worker=3", fmt.Sprintf("train.stop={updates: %d}", residualUpdates), "evaluate.every_epochs=10"}, set...)...)
-}
-
-// runsInRaceMode says whether a case of a test runs under the race detector, which makes convolutions some 20 times slower;
-// the other cases run the same code.
-func runsInRaceMode(name string, few ...string) bool { return !underRace || slices.Contains(few, name) }
-
-// learns skips a test under the race detector that trains so long that a model learns: its many iterations run the same code as the few
-// of other tests.
-func learns(t *testing.T) {
-	t.Helper()
-	if underRace {
-		t.Skip("the same code as in shorter runs")
-	}
-}
-
-// driverDiffers says whether a list of rules makes the drivers do something that others do not: grant, publish, keep copies, drop, delay
-// a push, change the scheme. Schemes decide on one goroutine, so under the race detector only these runs are worth their time.
-func driverDiffers(sync string) bool {
-	for _, word := range []string{"scheme: asp}", "r2sp", "essp", "cache: true", "drop", "vap", "schemes:"} {
-		if strings.Contains(sync, word) {
-			return true
-		}
-	}
-	return false
+		"train.batch_per_worker=3", fmt.Sprintf("train.stop={updates: %d}", residualUpdates())}, set...)...)
 }
 
 // splitStatistics splits final parameters into the trained ones and the statistics.
@@ -92,7 +76,7 @@ func averaged(t testing.TB, c *configs.Config, workers, steps int) []float32 {
 		workload.Fill(w[k], c.Seed, p, 0)
 	}
 	m.Bind(w, g)
-	b := workload.Batch{X: make([]float32, batch*set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: set.Train.Cols()}
+	b := dataset.Batch{X: make([]float32, batch*set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: set.Train.Cols()}
 	samplers := make([]*dataset.Sampler, workers)
 	for j := range samplers {
 		rows, err := dataset.Partition(c.Data.Partition, set.Train.Rows(), workers, j, c.Seed)
@@ -133,37 +117,32 @@ func averaged(t testing.TB, c *configs.Config, workers, steps int) []float32 {
 func TestStatisticsAreTheMeanOverTheWorkers(t *testing.T) {
 	sgd := "train.optimizer={name: sgd, lr: 0.01}"
 	c := resnetConfig(t, sgd)
-	wantTrained, want := splitStatistics(t, c, averaged(t, c, 4, residualUpdates))
+	wantTrained, want := splitStatistics(t, c, averaged(t, c, 4, residualUpdates()))
 	for name, c := range map[string]*configs.Config{
-		"even":       c,
-		"by layer":   resnetConfig(t, sgd, "shards={slice: layer, max_bytes: 1KiB}", "cluster.servers=3"),
-		"deltas":     resnetConfig(t, sgd, `sync=[{match: "*", scheme: bsp, push: delta}]`),
-		"apart":      resnetConfig(t, sgd, `sync=[{match: "*.mean", scheme: ssp, staleness: 0, fold: rank}, {match: "*", scheme: bsp}]`),
-		"all-reduce": resnetConfig(t, sgd, "baseline=allreduce"),
-		"ps-lite":    resnetConfig(t, sgd, "baseline=pslite"),
-		"lists":      resnetConfig(t, sgd, "baseline={name: pslite, keys: list}"),
-		"scalars":    resnetConfig(t, sgd, "baseline={name: pslite, keys: scalar}", "shards.slice=even"),
+		"even":     c,
+		"by layer": resnetConfig(t, sgd, "shards={slice: layer, max_bytes: 1KiB}", "cluster.servers=3"),
+		"deltas":   resnetConfig(t, sgd, `sync=[{match: "*", scheme: bsp, push: delta}]`),
+		"apart":    resnetConfig(t, sgd, `sync=[{match: "*.mean", scheme: ssp, staleness: 0, fold: rank}, {match: "*", scheme: bsp}]`),
+		"ps-lite":  resnetConfig(t, sgd, "baseline=pslite"),
+		"lists":    resnetConfig(t, sgd, "baseline={name: pslite, keys: list}"),
+		"scalars":  resnetConfig(t, sgd, "baseline={name: pslite, keys: scalar}", "shards.slice=even"),
 	} {
-		if !runsInRaceMode(name, "by layer") {
+		if stationtest.UnderRace && !slices.Contains([]string{"by layer"}, name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			ranks := 4 + c.Cluster.Servers
-			if c.Baseline == configs.BaselineAllreduce {
-				ranks = 4
-			}
-			trained, got := splitStatistics(t, c, mustTrain(t, c, ranks).Parameters)
-			if d := relativeDistance(got, want); !(d <= 1e-5) {
+			trained, got := splitStatistics(t, c, mustTrain(t, c, 4+c.Cluster.Servers).Parameters)
+			if d := relative(got, want); !(d <= 1e-5) {
 				t.Errorf("statistics are off by %.2g, relative in the norm", d)
 			}
-			if d := relativeDistance(trained, wantTrained); !(d <= 1e-5) {
+			if d := relative(trained, wantTrained); !(d <= 1e-5) {
 				t.Errorf("trained parameters are off by %.2g, relative in the norm", d)
 			}
 		})
 	}
 	res := trainOn(t, "aabb", resnetConfig(t, sgd, "cluster={servers: 2, placement: colocate, hierarchy: node}"))
-	if _, got := splitStatistics(t, c, res.Parameters); !(relativeDistance(got, want) <= 1e-5) {
-		t.Errorf("with hierarchy statistics are off by %.2g, relative in the norm", relativeDistance(got, want))
+	if _, got := splitStatistics(t, c, res.Parameters); !(relative(got, want) <= 1e-5) {
+		t.Errorf("with hierarchy statistics are off by %.2g, relative in the norm", relative(got, want))
 	}
 }
 
@@ -182,14 +161,14 @@ func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 		"threshold": {"payload={push: threshold, ratio: 0.01, threshold: 100}", "shards={slice: layer, max_bytes: 1KiB}"},
 		"deltas":    {`sync=[{match: "*", scheme: bsp, push: delta}]`},
 	} {
-		if !runsInRaceMode(name, "topk") {
+		if stationtest.UnderRace && !slices.Contains([]string{"topk"}, name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			c := resnetConfig(t, append(set, once)...)
 			trained, got := splitStatistics(t, c, mustTrain(t, c, 6).Parameters)
 			if !slices.Equal(got, want) {
-				t.Errorf("statistics differ: they are off by %.2g, relative in the norm", relativeDistance(got, want))
+				t.Errorf("statistics differ: they are off by %.2g, relative in the norm", relative(got, want))
 			}
 			if slices.Equal(trained, plainTrained) && name != "deltas" {
 				t.Error("trained parameters are what they were: nothing was compared")
@@ -200,16 +179,15 @@ func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 
 // Under every scheme variances stay above 0 and means finite, also if each push is a version, or workers keep copies.
 func TestStatisticsUnderOtherSchemes(t *testing.T) {
-	for _, rule := range []string{"asp", "ssp, staleness: 1", "ssp, push: delta, cache: true, staleness: 2",
-		"essp, staleness: 1", "dssp", "pssp", "dsps", "drop, required: 3",
-		"softsync, q: 3", "softsync, q: 1, weight: 4", "consgd", "dynsgd", "r2sp", "bounded_delay", "vap",
-		"ringmaster", "rennala", "ringleader", "quorum"} {
-		if !runsInRaceMode(rule, "asp") {
+	// whose workers push deltas, are answered from copies, dropped, weighed, kept apart or put in turn; all others average as asp
+	for _, rule := range []string{"asp", "ssp, push: delta, cache: true, staleness: 2", "essp, staleness: 1", "drop, required: 3",
+		"softsync, q: 1, weight: 4", "r2sp", "vap", "rennala", "ringleader"} {
+		if stationtest.UnderRace && !slices.Contains([]string{"asp"}, rule) {
 			continue
 		}
 		t.Run(rule, func(t *testing.T) {
 			c := resnetConfig(t, "train.optimizer={name: sgd, lr: 0.05}",
-				fmt.Sprintf("train.stop={updates: %d}", 3*residualUpdates), fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
+				fmt.Sprintf("train.stop={updates: %d}", 3*residualUpdates()), fmt.Sprintf(`sync=[{match: "*", scheme: %s}]`, rule))
 			all := mustTrain(t, c, 6).Parameters
 			low, high := math.Inf(1), 0.0
 			for _, p := range paramsOfModel(t, c) {

@@ -1,4 +1,4 @@
-package runtime
+package train_test
 
 import (
 	"testing"
@@ -74,7 +74,7 @@ func twoPeriods(t *testing.T, hosts []int, between, steps, samples int) []float3
 		}
 		samplers[w] = dataset.NewSampler(rows, batch, c.Seed, w)
 	}
-	b := workload.Batch{X: make([]float32, batch*set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: set.Train.Cols()}
+	b := dataset.Batch{X: make([]float32, batch*set.Train.Cols()), Y: make([]int32, batch), N: batch, Cols: set.Train.Cols()}
 	add := func(to, from [][]float32, weight float32) {
 		for k := range to {
 			for e := range to[k] {
@@ -115,15 +115,4 @@ func twoPeriods(t *testing.T, hosts []int, between, steps, samples int) []float3
 		all = append(all, v...)
 	}
 	return all
-}
-
-// Every policy learns with teams, also those that take steps while an exchange is in flight.
-func TestPoliciesWithTeams(t *testing.T) {
-	for _, policy := range []string{"averaging", "hpsgd", "diloco", "streaming_diloco", "slowmo", "easgd", "post_local"} {
-		set := append(hostSet, "train.stop.samples=15360", "local={policy: "+policy+", steps: 8, host_steps: 2}")
-		s := trainOn(t, "abbccc", load(t, set...)).Summary
-		if s.TestAccuracy == nil || !(*s.TestAccuracy > 0.5) {
-			t.Errorf("%s: accuracy %v", policy, s.TestAccuracy)
-		}
-	}
 }

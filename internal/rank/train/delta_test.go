@@ -1,20 +1,6 @@
-package runtime
+package train_test
 
-import (
-	"math"
-	"testing"
-)
-
-// relative is the norm of the difference of two parameter vectors over the norm of the second.
-func relative(got, want []float32) float64 {
-	var diff, norm float64
-	for e := range want {
-		d := float64(got[e]) - float64(want[e])
-		diff += d * d
-		norm += float64(want[e]) * float64(want[e])
-	}
-	return math.Sqrt(diff / norm)
-}
+import "testing"
 
 // One local step with plain SGD, averaged over the workers, is the synchronous update (sync-core 6.1 [P]): bsp with deltas
 // trains the same as bsp with gradients. That holds with the workers' own momentum, too, because the mean of the workers'

@@ -1,4 +1,4 @@
-package runtime
+package train_test
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/configstest"
 	"fluentps/internal/plan/layout"
+	"fluentps/internal/rank/sidestest"
+	"fluentps/internal/rank/station/stationtest"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
@@ -119,7 +121,7 @@ func TestSequentialRunOnTheConcatenatedBatch(t *testing.T) {
 		{"lenet on fashion-mnist", 10, []string{fashion, "model={name: lenet}"}},
 	} {
 		if slices.Contains(c.set, fashion) {
-			if underRace {
+			if stationtest.UnderRace {
 				t.Logf("%s is left out: the race detector makes it minutes, and generated data runs the same code", c.name)
 				continue
 			}
@@ -128,24 +130,68 @@ func TestSequentialRunOnTheConcatenatedBatch(t *testing.T) {
 				continue
 			}
 		}
+		var want []float32 // the plain loop knows no servers
 		for servers := 1; servers <= 3; servers++ {
+			if slices.Contains(c.set, fashion) && servers != 2 { // minutes, and the other cases compare the numbers of servers
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%d servers", c.name, servers), func(t *testing.T) {
 				set := append([]string{fmt.Sprintf("train.stop.updates=%d", c.steps), fmt.Sprintf("cluster.servers=%d", servers)}, c.set...)
 				cfg := load(t, set...)
 				got := mustTrain(t, cfg, 4+servers).Parameters
-				want := sequential(t, cfg, 4, c.steps)
-				var diff, norm float64
-				for e := range want {
-					d := float64(got[e]) - float64(want[e])
-					diff += d * d
-					norm += float64(want[e]) * float64(want[e])
+				if want == nil {
+					want = sequential(t, cfg, 4, c.steps)
 				}
-				rel := math.Sqrt(diff / norm)
+				rel := relative(got, want)
 				t.Logf("%s, %d steps, %d servers: relative difference %.2g", c.name, c.steps, servers, rel)
 				if len(got) != len(want) || !(rel <= 1e-5) {
 					t.Errorf("relative difference %.3g over %d parameters, the limit is 1e-5", rel, len(want))
 				}
 			})
 		}
+	}
+}
+
+// testImage is the shape that asImages gives the 20 features of generated rows.
+var testImage = dataset.Image{Channels: 1, Height: 4, Width: 5}
+
+// asImages declares generated rows to be images, because no generated image set has this shape.
+func asImages(_ int, spec dataset.Spec) (*dataset.Set, error) {
+	set, err := cached(spec)
+	if err != nil {
+		return nil, err
+	}
+	mine := *set
+	mine.Image = testImage
+	return &mine, nil
+}
+
+// Each worker augments its own batches with the augmenter of its index, however gradients are summed. The same run gives
+// the same bits.
+func TestAugmentedRunsEqualSequentialOnes(t *testing.T) {
+	for name, c := range map[string]struct{ hosts, set string }{
+		"2 servers": {"aaaaaa", "cluster.servers=2"},
+		"hierarchy": {"aabbcc", "cluster.hierarchy=node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := load(t, c.set)
+			run := func(a dataset.Augment) *sidestest.Result {
+				cfg.Data.Augment = a
+				return sidestest.Train(t, cfg, 6, sidestest.Options{Hosts: c.hosts, Load: asImages})
+			}
+			plain := run(dataset.Augment{})
+			spec := dataset.Augment{Crop: 1, Flip: true}
+			got, again := run(spec), run(spec)
+			if got.SHA256() != again.SHA256() {
+				t.Error("the same run ends with other bits")
+			}
+			want := sequential(t, cfg, 4, 30)
+			if d := relative(got.Parameters, want); !(d <= 1e-5) {
+				t.Errorf("%.3g away from a sequential run, the limit is 1e-5", d)
+			}
+			if d := relative(plain.Parameters, want); d < 0.01 {
+				t.Errorf("without augmentation a run ends only %.3g away", d)
+			}
+		})
 	}
 }
