@@ -117,7 +117,7 @@ ptx-check: ## make it and compare with what is committed
 gpu-test-bins: ## build/gpu/: tests and program to carry to a machine with a GPU, where kernels/gpu-check runs them
 	@tests/deps.sh --go-only; mkdir -p build/gpu
 	@tests/with-cuda.sh go test -c -vet=off -tags cuda -o build/gpu/cuda.test ./kernels/cuda
-	@tests/with-cuda.sh go test -c -vet=off -tags cuda -o build/gpu/program.test ./verbs
+	@tests/with-cuda.sh go test -c -vet=off -tags cuda -o build/gpu/program.test ./internal/verbs
 	@tests/with-cuda.sh go build -tags cuda -ldflags "$(LDFLAGS)" -o build/gpu/fluentps ./cmd/fluentps
 	@tests/with-cuda.sh go build -tags "cuda blas" -o build/gpu/check ./kernels/gpucheck/check
 	@cp kernels/gpu-check tests/bench/torchbench.py tests/bench/torchpeer.py build/gpu/

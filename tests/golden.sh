@@ -3,7 +3,7 @@
 # Packages with goldens of their own have a flag -update; those with datadriven scripts its flag -rewrite.
 set -eu
 cd "$(dirname "$0")/.."
-packages() { grep -rlE --include='*_test.go' "$1" comm configs kernels ps slurm tests verbs | xargs -r -n 1 dirname | sort -u | sed 's|^|./|'; }
+packages() { grep -rlE --include='*_test.go' "$1" internal kernels ps tests | xargs -r -n 1 dirname | sort -u | sed 's|^|./|'; }
 for package in $(packages 'flag\.Bool\("update"'); do
 	go test -count=1 "$package" -update
 done

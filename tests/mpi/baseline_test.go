@@ -11,27 +11,26 @@ import (
 // because MPI adds in its own order. Ranks that ended with different bits would have failed the run.
 func TestBaselinesOverMPI(t *testing.T) {
 	rows := "data.rows=480" // an epoch has whole iterations, so that its mean loss is comparable
-	want := overMPI(t, 5, rows)
-	for _, set := range [][]string{
-		{"baseline=pslite"},
-		{"baseline=pslite", "shards.slice=even"},
-		{"baseline=pslite", "cluster.servers=1"},
-		{"baseline={name: pslite, keys: list}"},
-		{"baseline={name: pslite, keys: scalar}"},
-		{"baseline={name: pslite, keys: scalar}", "shards.slice=even"},
-	} {
-		n := 5
-		if len(set) > 1 && set[1] == "cluster.servers=1" {
-			n = 4
-		}
-		got := overMPI(t, n, append(set, rows)...)
+	sets := [][]string{
+		{rows},
+		{rows, "baseline=pslite"},
+		{rows, "baseline=pslite", "shards.slice=even"},
+		{rows, "baseline={name: pslite, keys: list}"},
+		{rows, "baseline={name: pslite, keys: scalar}"},
+		{rows, "baseline={name: pslite, keys: scalar}", "shards.slice=even"},
+	}
+	runs := eachOverMPI(t, 5, sets)
+	want := runs[0]
+	sets = append(sets, []string{rows, "baseline=pslite", "cluster.servers=1"})
+	runs = append(runs, overMPI(t, 4, sets[len(sets)-1]...))
+	for k, got := range runs[1:] {
+		set := sets[1+k]
 		if got.ParametersSHA256 != want.ParametersSHA256 || got.Baseline != "pslite" || got.Finished != "ok" || got.Samples != want.Samples {
 			t.Errorf("%v: ended %q with %s after %d samples, bsp with %s after %d", set, got.Finished, got.ParametersSHA256,
 				got.Samples, want.ParametersSHA256, want.Samples)
 		}
 	}
-	for _, set := range [][]string{nil, {"evaluate.where=online"}} {
-		got := overMPI(t, 3, append(set, rows, "baseline=allreduce")...)
+	for _, got := range eachOverMPI(t, 3, [][]string{{rows, "baseline=allreduce"}, {rows, "baseline=allreduce", "evaluate.where=online"}}) {
 		if got.Baseline != "allreduce" || got.Finished != "ok" || got.Servers != 0 || got.Workers != 3 ||
 			got.Samples != want.Samples || got.Iterations != want.Iterations {
 			t.Errorf("summary %+v", got)

@@ -60,7 +60,7 @@ func TestAPanicOnOneRankEndsAllOverMPI(t *testing.T) {
 			if where == "train" && rank == 0 {
 				continue // rank 0 serves, and reads no data
 			}
-			job, err := json.Marshal(map[string]any{"BreakIn": where, "Breaks": rank, "Set": set})
+			job, err := json.Marshal(map[string]any{"BreakIn": where, "Breaks": rank, "Sets": [][]string{set}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -137,17 +137,20 @@ func TestDriversDecideAlike(t *testing.T) {
 		{1, all, scheme.All.Names()},
 		{mpitest.Built.Ranks(6) - 2, []scheme.DecisionKind{scheme.Fold, scheme.Drop, scheme.Commit}, []string{"bsp", "drop"}},
 	} {
+		var sets [][]string
 		for _, name := range c.schemes {
+			if name == "essp" {
+				name += ", staleness: 0" // otherwise the worker continues for a while before the stop reaches it
+			}
+			sets = append(sets, append(under(name), "train.stop.updates=12"))
+		}
+		over := recordsOverMPI(t, 2+c.workers, sets)
+		for k, name := range c.schemes {
 			t.Run(fmt.Sprintf("%d workers %s", c.workers, name), func(t *testing.T) {
-				if name == "essp" {
-					name += ", staleness: 0" // otherwise the worker continues for a while before the stop reaches it
-				}
-				set := append(under(name), "train.stop.updates=12")
-				want := recordSimulated(t, c.workers, set...).decided(c.kinds...)
-				_, local := recordInProcess(t, 2+c.workers, set...)
+				want := recordSimulated(t, c.workers, sets[k]...).decided(c.kinds...)
+				_, local := recordInProcess(t, 2+c.workers, sets[k]...)
 				same(t, "in process", local.decided(c.kinds...), want)
-				_, mpi := recordOverMPI(t, 2+c.workers, set...)
-				same(t, "over MPI", mpi.decided(c.kinds...), want)
+				same(t, "over MPI", over[k].decided(c.kinds...), want)
 			})
 		}
 	}
@@ -158,15 +161,20 @@ func TestDriversDecideAlike(t *testing.T) {
 func TestRecordsReplay(t *testing.T) {
 	ranks := mpitest.Built.Ranks(6)
 	workers := ranks - 2
+	var sets [][]string
 	for _, e := range scheme.All {
+		set := append(under(e.Name), "train.stop={samples: 1200}", "faults=[{worker: 1, slow: {sleep: 1ms}}]")
+		if e.WorkPolicy() != "" && workers > 1 {
+			set = append(set, "work.code.stragglers=1")
+		}
+		sets = append(sets, set)
+	}
+	over := recordsOverMPI(t, ranks, sets)
+	for k, e := range scheme.All {
 		t.Run(e.Name, func(t *testing.T) {
-			set := append(under(e.Name), "train.stop={samples: 1200}", "faults=[{worker: 1, slow: {sleep: 1ms}}]")
-			if e.WorkPolicy() != "" && workers > 1 {
-				set = append(set, "work.code.stragglers=1")
-			}
+			set := sets[k]
 			_, local := recordInProcess(t, ranks, set...)
-			_, mpi := recordOverMPI(t, ranks, set...)
-			for what, r := range map[string]record{"in process": local, "over MPI": mpi, "simulated": recordSimulated(t, workers, set...)} {
+			for what, r := range map[string]record{"in process": local, "over MPI": over[k], "simulated": recordSimulated(t, workers, set...)} {
 				replays(t, what, r, workers, set)
 			}
 		})

@@ -25,7 +25,7 @@ import (
 func faulty(t *testing.T, ranks int, dir string, checkpoints int64, fault func(pids []int), set ...string) (code int, said string) {
 	t.Helper()
 	job, err := json.Marshal(map[string]any{"Out": filepath.Join(t.TempDir(), "summary.json"),
-		"Set": append([]string{"train.stop={time: 1h}"}, set...), "Dir": dir})
+		"Sets": [][]string{append([]string{"train.stop={time: 1h}"}, set...)}, "Dir": dir})
 	if err != nil {
 		t.Fatal(err)
 	}

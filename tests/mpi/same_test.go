@@ -58,54 +58,58 @@ func child() {
 	}
 	var job struct {
 		Out         string
-		Set         []string
-		Dir, Resume string // the run folder, and the one to resume from; "": none
-		Checkpoints int    // the run is interrupted when it has written so many; 0: it is not interrupted
-		BreakIn     string // where rank Breaks panics; "": nowhere
+		Sets        [][]string // of the runs, one after the other
+		Dir, Resume string     // the run folder, and the one to resume from; "": none
+		Checkpoints int        // the run is interrupted when it has written so many; 0: it is not interrupted
+		BreakIn     string     // where rank Breaks panics; "": nowhere
 		Breaks      int
 	}
 	if err := json.Unmarshal([]byte(os.Getenv(childVar)), &job); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		tr.Abort(1)
 	}
-	var rec record
-	o := options(parse(job.Set), tr, "mpi")
-	o.Decided = rec.add
-	if job.BreakIn != "" && job.Breaks == tr.Rank() {
-		o.Load = breakIn(job.BreakIn)
-	}
-	if o.Resume = job.Resume; job.Dir != "" && tr.Rank() == 0 {
-		o.Lead.Folder = &metrics.FolderSpec{Out: job.Dir}
-		if o.Interrupt = interruptAtSignal(); job.Checkpoints > 0 {
-			o.Interrupt = interruptAfter(job.Dir, job.Checkpoints)
+	code := runtime.CodeOK
+	for k, set := range job.Sets {
+		var rec record
+		o := options(parse(set), tr, "mpi")
+		o.Decided = rec.add
+		if job.BreakIn != "" && job.Breaks == tr.Rank() {
+			o.Load = breakIn(job.BreakIn)
 		}
-	}
-	res, err := runtime.Run(o)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, tr.Rank(), err)
-		tr.Abort(1)
-	}
-	if tr.Rank() == 0 {
-		data, err := res.Summary.JSON()
-		if err == nil {
-			err = os.WriteFile(job.Out, data, 0o600)
+		if o.Resume = job.Resume; job.Dir != "" && tr.Rank() == 0 {
+			o.Lead.Folder = &metrics.FolderSpec{Out: job.Dir}
+			if o.Interrupt = interruptAtSignal(); job.Checkpoints > 0 {
+				o.Interrupt = interruptAfter(job.Dir, job.Checkpoints)
+			}
 		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
+		res, err := runtime.Run(o)
+		if err == nil && tr.Rank() == 0 {
+			err = written(outOf(job.Out, k), res.Summary)
+		}
+		if err = errors.Join(err, rec.write(outOf(job.Out, k), tr.Rank())); err != nil {
+			fmt.Fprintln(os.Stderr, tr.Rank(), set, err)
 			tr.Abort(1)
 		}
-	}
-	if err := rec.write(job.Out, tr.Rank()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		tr.Abort(1)
+		code = res.Code
 	}
 	if err := tr.Close(); errors.Is(err, comm.ErrStuck) {
-		tr.Abort(res.Code)
+		tr.Abort(code)
 	} else if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		tr.Abort(1)
 	}
-	os.Exit(res.Code)
+	os.Exit(code)
+}
+
+// outOf is the file with the summary of run k.
+func outOf(out string, k int) string { return fmt.Sprintf("%s-%d", out, k) }
+
+func written(out string, s *metrics.Summary) error {
+	data, err := s.JSON()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, data, 0o600)
 }
 
 func parse(set []string) *configs.Config {
@@ -136,28 +140,52 @@ func recordOverMPI(t *testing.T, n int, set ...string) (*metrics.Summary, record
 // when it has written so many checkpoints; with 0 it is not interrupted.
 func partOverMPI(t *testing.T, n int, dir, resume string, checkpoints int, set ...string) (*metrics.Summary, record) {
 	t.Helper()
+	summaries, records := jobOverMPI(t, n, map[string]any{"Dir": dir, "Resume": resume, "Checkpoints": checkpoints}, set)
+	return summaries[0], records[0]
+}
+
+// recordsOverMPI does runs one after the other in one job: what a job takes to start is more than such a run.
+func recordsOverMPI(t *testing.T, n int, sets [][]string) []record {
+	t.Helper()
+	_, records := jobOverMPI(t, n, map[string]any{}, sets...)
+	return records
+}
+
+// eachOverMPI are the summaries of runs that one job does one after the other.
+func eachOverMPI(t *testing.T, n int, sets [][]string) []*metrics.Summary {
+	t.Helper()
+	summaries, _ := jobOverMPI(t, n, map[string]any{}, sets...)
+	return summaries
+}
+
+func jobOverMPI(t *testing.T, n int, job map[string]any, sets ...[]string) (summaries []*metrics.Summary, records []record) {
+	t.Helper()
 	out := filepath.Join(t.TempDir(), "summary.json")
-	job, err := json.Marshal(map[string]any{"Out": out, "Set": set, "Dir": dir, "Resume": resume, "Checkpoints": checkpoints})
+	job["Out"], job["Sets"] = out, sets
+	text, err := json.Marshal(job)
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, said := mpitest.Built.Run(t, mpitest.Job{Ranks: n, Env: []string{childVar + "=" + string(job)}, Program: []string{os.Args[0]}})
+	code, said := mpitest.Built.Run(t, mpitest.Job{Ranks: n, Env: []string{childVar + "=" + string(text)}, Program: []string{os.Args[0]}})
 	want := runtime.CodeOK
-	if checkpoints > 0 {
+	if count, _ := job["Checkpoints"].(int); count > 0 {
 		want = runtime.CodeAgain
 	}
 	if code != want {
-		t.Fatalf("%d ranks %v: code %d, want %d\n%s", n, set, code, want, said)
+		t.Fatalf("%d ranks %v: code %d, want %d\n%s", n, sets, code, want, said)
 	}
-	data, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	for k := range sets {
+		data, err := os.ReadFile(outOf(out, k))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		var s metrics.Summary
+		if err := json.Unmarshal(data, &s); err != nil {
+			t.Fatal(err)
+		}
+		summaries, records = append(summaries, &s), append(records, readRecords(t, outOf(out, k), n))
 	}
-	var s metrics.Summary
-	if err := json.Unmarshal(data, &s); err != nil {
-		t.Fatal(err)
-	}
-	return &s, readRecords(t, out, n)
+	return summaries, records
 }
 
 func inProcess(t *testing.T, n int, set ...string) *metrics.Summary {
@@ -226,17 +254,20 @@ func TestBSPGivesTheSameBitsOverMPI(t *testing.T) {
 // Payloads other than float32 give the same bits over MPI as in one process.
 func TestPayloadsGiveTheSameBitsOverMPI(t *testing.T) {
 	ranks := mpitest.Built.Ranks(5)
+	var sets [][]string
 	for _, payload := range []string{"{push: float16, pull: float16}", "{push: bfloat16, pull: bfloat16}",
 		"{push: topk, ratio: 0.1}", "{push: threshold, threshold: 0.05, ratio: 0.1, pull: bfloat16}"} {
 		// pieces in frames, and on the data channel
 		for _, set := range [][]string{{}, {"model={name: mlp, layers: [600]}", "train.stop={updates: 10}"}} {
-			set = append(set, "payload="+payload)
-			want, s := inProcess(t, ranks, set...), overMPI(t, ranks, set...)
-			if s.ParametersSHA256 != want.ParametersSHA256 || s.BytesSent != want.BytesSent ||
-				s.BytesReceived != s.BytesSent || !s.Payload.Lossy || s.Payload != want.Payload {
-				t.Errorf("%v: sha256 %.12s, %d bytes sent, %d received, payload %+v; in process %.12s, %d, %+v",
-					set, s.ParametersSHA256, s.BytesSent, s.BytesReceived, s.Payload, want.ParametersSHA256, want.BytesSent, want.Payload)
-			}
+			sets = append(sets, append(set, "payload="+payload))
+		}
+	}
+	for k, s := range eachOverMPI(t, ranks, sets) {
+		want := inProcess(t, ranks, sets[k]...)
+		if s.ParametersSHA256 != want.ParametersSHA256 || s.BytesSent != want.BytesSent ||
+			s.BytesReceived != s.BytesSent || !s.Payload.Lossy || s.Payload != want.Payload {
+			t.Errorf("%v: sha256 %.12s, %d bytes sent, %d received, payload %+v; in process %.12s, %d, %+v",
+				sets[k], s.ParametersSHA256, s.BytesSent, s.BytesReceived, s.Payload, want.ParametersSHA256, want.BytesSent, want.Payload)
 		}
 	}
 }
@@ -244,15 +275,19 @@ func TestPayloadsGiveTheSameBitsOverMPI(t *testing.T) {
 // Runs over MPI with mixed schemes, a straggler, both kinds of roles and online evaluation finish, with every push folded once and
 // every lead within its bound.
 func TestMixedSchemesOverMPI(t *testing.T) {
-	for _, set := range [][]string{
+	sets := [][]string{
 		{"sync=[{match: 'fc3.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 2, release: lazy}]"},
 		{"sync=[{match: '*', scheme: ssp, staleness: 3}]", "cluster.placement=colocate", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
 		{"sync=[{match: '*', scheme: essp, staleness: 3}]", "cluster.placement=colocate", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
 		{"sync=[{match: 'fc3.*', scheme: essp, staleness: 1}, {match: '*', scheme: ssp, staleness: 3, push: delta, " +
 			"cache: true}]", "faults=[{worker: 1, slow: {sleep: 2ms}}]"},
 		{"sync=[{match: '*.bias', scheme: ssp, staleness: 3, fold: rank}, {match: '*', scheme: asp}]", "evaluate.where=online"},
-	} {
-		s := overMPI(t, mpitest.Built.Ranks(6), append(set, "train.stop={samples: 4000}")...)
+	}
+	for k := range sets {
+		sets[k] = append(sets[k], "train.stop={samples: 4000}")
+	}
+	for k, s := range eachOverMPI(t, mpitest.Built.Ranks(6), sets) {
+		set := sets[k]
 		var pushes int64
 		for _, w := range s.PerWorker {
 			pushes += w.Iterations

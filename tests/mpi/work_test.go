@@ -18,7 +18,7 @@ func TestPoliciesOfTasksOverMPI(t *testing.T) {
 	more := map[string][]string{"anytime": {", time: 3ms"}, "dropcompute": {", time: 3ms"}, "coded": {"", ", code: {stragglers: 1, alpha: 2}"}}
 	for _, place := range []string{"cluster={servers: 1}", "cluster={servers: 2, placement: colocate}"} {
 		set := []string{place, "faults=[{worker: 1, slow: {sleep: 4ms}}]", "train.stop={updates: 20}"}
-		want := overMPI(t, ranks, append(slices.Clone(set), "cluster.shared_memory=off")...)
+		sets, names, entries := [][]string{append(slices.Clone(set), "cluster.shared_memory=off")}, []string{""}, work.All[:1:1]
 		for _, e := range work.All {
 			if e.Name == work.Fixed || e.Deals() {
 				continue
@@ -32,7 +32,13 @@ func TestPoliciesOfTasksOverMPI(t *testing.T) {
 				if e.Scheme != "" {
 					of = append(of, fmt.Sprintf("sync=[{match: '*', scheme: %s}]", e.Scheme))
 				}
-				s := overMPI(t, ranks, of...)
+				sets, names, entries = append(sets, of), append(names, keys), append(entries, e)
+			}
+		}
+		runs := eachOverMPI(t, ranks, sets)
+		want := runs[0]
+		for k, s := range runs {
+			if keys, e := names[k], entries[k]; k > 0 {
 				loss, plain, cuts := float64(*s.TrainLoss), float64(*want.TrainLoss), e.Cuts
 				if s.Finished != "ok" || s.Iterations != want.Iterations || s.BytesSent != s.BytesReceived {
 					t.Errorf("%s %s: %s after %d iterations, want ok after %d; %d bytes were sent and %d received", place, keys,
