@@ -44,7 +44,7 @@ type form struct {
 	Definitions map[string]*form `json:"definitions,omitempty"`
 }
 
-// limits are those of a number; nil: none.
+// limits are the smallest and the largest value of a number; nil: there is none.
 type limits struct {
 	Min   *float64 `json:"minimum,omitempty"`
 	Max   *float64 `json:"maximum,omitempty"`

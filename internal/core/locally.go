@@ -40,7 +40,7 @@ func newTally(workers int) *tally {
 	return t
 }
 
-// makeTally makes it for the lead shard, if workers take steps of their own.
+// makeTally makes the tally of the lead shard. Where no worker takes steps of its own there is none.
 func (s *Server) makeTally() {
 	if lead := s.shards[0]; lead != nil && s.locally != nil {
 		lead.tally = newTally(s.workers)

@@ -15,7 +15,7 @@ import (
 // exchange is in flight, an iteration has the stages of compute.go, with all steps but the first one's forward and the last one's
 // backward between the two. Where it does, a step is one event, and a push leaves when its last step ends.
 
-// ownSteps is that state of a worker; steps is nil where every step is an exchange.
+// ownSteps is the state of a worker that takes steps of its own; steps is nil where every step is an exchange.
 type ownSteps struct {
 	steps     *steps.Worker
 	granted   bool  // the node's Compute was given, and its exchange was not pushed

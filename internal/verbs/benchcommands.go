@@ -221,7 +221,7 @@ func benchKernelsVerb(c *cli.Context) (err error) {
 	return errors.Join(b.Run(chosen), dev.Close())
 }
 
-// kernelsNamed are those of the table with these names, in its order.
+// kernelsNamed are the kernels with these names, in the order of the table.
 func kernelsNamed(only []string) (chosen []*kernels.Kernel, err error) {
 	var names []string
 	for _, k := range kernels.Table {

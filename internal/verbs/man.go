@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// manSection is that of programs.
+// manSection is the section of the manual that holds programs.
 const manSection = 1
 
 func manCommand() *cli.Command {

@@ -57,7 +57,7 @@ func writeTimeline(folder *metrics.RunFolder, run string, res *sim.Result) error
 	})
 }
 
-// file is one of the files in --out.
+// file is a file that simulate writes to --out.
 type file struct {
 	name string
 	data []byte

@@ -49,7 +49,7 @@ func (t *threads) of(w int32) int32 {
 	return min(t.held[w], t.most)
 }
 
-// giveThread gives one of the worker's threads away, if it is the one to do so.
+// giveThread gives one of the worker's threads away, if this worker is the one whose turn it is.
 func (p *epsp) giveThread(out []core.Order) []core.Order {
 	t := &p.threads
 	finish, known := p.commonFinish()

@@ -144,7 +144,7 @@ func (a *Assignment) Samples(worker int, iter int64, rows int) int {
 	return a.lastBatches(rows)[worker]
 }
 
-// lastBatches are those of the last iteration of an epoch. They are found once.
+// lastBatches are the batches of the last iteration of an epoch, computed once.
 func (a *Assignment) lastBatches(rows int) []int {
 	if a.last == nil {
 		p := a.Plan()

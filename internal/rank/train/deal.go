@@ -44,7 +44,7 @@ type sampling struct {
 	take    func()
 }
 
-// makeDealing makes it for a run whose batches change. The first assignment follows from the configuration.
+// makeDealing makes the dealing of a run whose batches change. The first assignment follows from the configuration.
 func (w *Side) makeDealing() error {
 	r := w.station
 	c, err := r.Config.NewDealer(r.Roles.Computes(), r.Set.Train.Rows(), nil, 0)

@@ -30,7 +30,7 @@ type hostSteps struct {
 	taken int64         // samples of this rank since the last push
 }
 
-// makeHost makes it for a rank that reads the team's parameters and writes its change into the given memory; nil: memory of its own.
+// makeHost makes the host of a rank that reads the team's parameters and writes its change into the given memory; nil: memory of its own.
 func (w *Side) makeHost(team []float32, into *comm.Buf) error {
 	r := w.station
 	if !r.Config.Local.IsSet() || !layout.Teams(r.Config) {

@@ -21,7 +21,7 @@ import (
 //	node      Compute i ................. Forwarded, PieceReady... of i, TaskDone ......... Compute i+1
 //	worker    takes over; steps ......... push ─► further steps, if the policy takes any ── takes over; ...
 
-// ownSteps is that state of a worker; nil: every step is an exchange.
+// ownSteps is the state of a worker that takes steps of its own; nil: every step is an exchange.
 type ownSteps struct {
 	own         *steps.Worker
 	w           *Side
@@ -37,7 +37,8 @@ type ownSteps struct {
 	noteGranted func()
 }
 
-// makeOwn makes it, if the policy takes steps. The model is bound to it.
+// makeOwn makes the memory in which a worker takes steps of its own, and binds the model to that memory. Where every step is an
+// exchange it does nothing.
 func (w *Side) makeOwn() (err error) {
 	r := w.station
 	if !r.Config.Local.IsSet() {

@@ -27,7 +27,7 @@ type family struct {
 	help    string
 }
 
-// families are those of the cells of a record, in the order of ColumnNames; then those of each rule.
+// families are the metric families: one for each cell of a record, in the order of ColumnNames; then those of each rule.
 var families = [fixedCells + int(columnCount) + len(ruleColumns)]family{
 	{"fluentps_trained_seconds", "seconds", false, "Training time at the newest record."},
 	{"fluentps_iterations", "", true, "Iterations of the run: accepted pushes of the lead shard, for each worker."},

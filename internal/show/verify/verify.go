@@ -27,7 +27,7 @@ type Report struct {
 	Damaged  int // files that cannot be read, and so were not compared
 }
 
-// run is one of the two.
+// run is one of the two runs that are compared.
 type run struct {
 	dir         string
 	info        info
