@@ -109,7 +109,7 @@ convolving='^Test(ConformanceOfEachInstructionSet|DirectConvolutionsAreProducts|
 untagged='check|mistakes-researcher|mistakes-student|plan|simulate|slurm|usage' # scripts that start no ranks and print the same with all tags
 
 stage_tagged() { # with MPI and the kernels in C, what these can change; each test that needs ranks starts mpirun itself
-	local cgo list dir package laws whole_in_pure='internal/(rank/runtime|sim(/.*)?)'
+	local cgo list dir package laws whole_in_pure='internal/(rank/(allreduce|replica|resume|runtime|serve|train)|sim(/.*)?)'
 	laws=$(laws_in_sets)
 	cgo=$(cgo_packages)
 	list=$(packages_reaching "$cgo")

@@ -52,6 +52,18 @@ func (r *Result) Samples() (n int64) {
 	return n
 }
 
+// Committed are the samples in the parameters, as the lead shard counts them.
+func (r *Result) Committed() int64 {
+	for _, s := range r.Servers {
+		for _, sh := range s.Shards {
+			if sh.State.ID == 0 {
+				return sh.State.Samples
+			}
+		}
+	}
+	return 0
+}
+
 // sides are those of one rank.
 type sides struct {
 	server *serve.Side

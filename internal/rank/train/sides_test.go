@@ -48,3 +48,14 @@ func atMost(t *testing.T, got, want []float32, limit float64) {
 		t.Errorf("relative difference %.3g over %d parameters, the limit is %g", rel, len(want), limit)
 	}
 }
+
+// distance is the largest difference of two parameters.
+func distance(a, b []float32) (most float64) {
+	for i := range a {
+		most = max(most, math.Abs(float64(a[i]-b[i])))
+	}
+	return most
+}
+
+// withoutMemory makes ranks send messages to each other, as a work policy needs.
+const withoutMemory = "cluster.shared_memory=off"

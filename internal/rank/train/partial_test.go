@@ -1,4 +1,4 @@
-package runtime
+package train_test
 
 import (
 	"fmt"
@@ -35,8 +35,8 @@ func TestPartialGradientsAreThoseOfBSP(t *testing.T) {
 				if d := distance(plain.Parameters, got.Parameters); d > c.error {
 					t.Errorf("a parameter is off by %g, want at most %g", d, c.error)
 				}
-				if got.Summary.Samples != plain.Summary.Samples {
-					t.Errorf("%d samples, want %d", got.Summary.Samples, plain.Summary.Samples)
+				if got.Committed() != plain.Committed() {
+					t.Errorf("%d samples, want %d", got.Committed(), plain.Committed())
 				}
 			})
 		}
@@ -66,7 +66,7 @@ func TestPartialGradientsOfSomePartitions(t *testing.T) {
 	got := mustTrain(t, load(t, "cluster={servers: 1}", "work={policy: partial, load: 2, required: 3, micro: 2}",
 		"sync=[{match: '*', scheme: drop, required: 3}]", "train.stop={updates: 12}", withoutMemory,
 		"faults=[{worker: 1, slow: {sleep: 3ms}}]"), 5)
-	if n := got.Summary.Samples; n != 12*3*8 {
+	if n := got.Committed(); n != 12*3*8 {
 		t.Errorf("%d samples, want 12 versions of 3 batches of 8", n)
 	}
 }
