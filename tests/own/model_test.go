@@ -75,6 +75,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"fluentps/ps/workload"
 )
 
 // passes counts those of all models of the process.
