@@ -11,7 +11,7 @@ import (
 // profile looks for a tau that workers would choose, but never do, or that says nothing of the run.
 func (w *idler) profile() {
 	s := &w.c.Work
-	if s.Policy != "dropcompute" {
+	if e, _ := work.All.Lookup(s.Policy); !e.Cuts || e.Timed {
 		return
 	}
 	l := w.leaf("work.profile")

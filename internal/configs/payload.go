@@ -73,7 +73,7 @@ func (p Payload) PushText() string {
 	switch {
 	case p.Push == "threshold":
 		return fmt.Sprintf("threshold (%g, at most %g)", p.Threshold, p.Ratio)
-	case p.Push == "topk" && p.Thresholds == "reused":
+	case p.Residual() && p.Thresholds == "reused":
 		return fmt.Sprintf("%s (ratio %g, thresholds reused)", p.Push, p.Ratio)
 	case p.Residual():
 		return fmt.Sprintf("%s (ratio %g)", p.Push, p.Ratio)

@@ -72,7 +72,7 @@ func explainVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s\n%s", text, drawing)
+	_, err = fmt.Fprintf(c.App.Writer, "%s\n%s%s", text, drawing, termsText(e.Stated(), e.Name, e.Name))
 	return err
 }
 
@@ -92,6 +92,7 @@ func explainWork(c *cli.Context, p work.Entry) error {
 			wrapped(&b, fmt.Sprintf("  %-22s ", name+": "+k.Default), k.Doc)
 		}
 	}
+	b.WriteString(termsText(p.Stated(), p.Name, "the scheme"))
 	_, err := fmt.Fprint(c.App.Writer, b.String())
 	return err
 }
@@ -118,6 +119,7 @@ func explainPayload(c *cli.Context, p payload.Entry) error {
 			wrapped(&b, fmt.Sprintf("  %-22s ", name+": "+k.Default), k.Doc)
 		}
 	}
+	b.WriteString(termsText(p.Stated(), p.Name, "the scheme"))
 	_, err := fmt.Fprint(c.App.Writer, b.String())
 	return err
 }
@@ -140,6 +142,7 @@ func explainSend(c *cli.Context, p send.Entry) error {
 			wrapped(&b, fmt.Sprintf("  %-22s ", name+": "+k.Default), k.Doc)
 		}
 	}
+	b.WriteString(termsText(p.Stated(), p.Name, "the scheme"))
 	_, err := fmt.Fprint(c.App.Writer, b.String())
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/policy/local"
+	"fluentps/internal/policy/terms"
 )
 
 // localNames are the policies of local, and its periods, but for those that change nothing.
@@ -41,8 +42,26 @@ func explainLocal(c *cli.Context, name string) (known bool, err error) {
 			wrapped(&b, fmt.Sprintf("  %-22s ", key+": "+cmp.Or(e.Defaults[k.Path], k.Default)), k.Doc)
 		}
 	}
+	if isPolicy {
+		b.WriteString(termsText(e.Stated(), name, "the scheme"))
+	} else {
+		b.WriteString(termsText(p.Stated(), name, "the scheme"))
+	}
 	_, err = fmt.Fprint(c.App.Writer, b.String())
 	return true, err
+}
+
+// termsText is what an entry does not go with, as check says it; "" if there is nothing.
+func termsText(stated []terms.Term, name, scheme string) string {
+	var b strings.Builder
+	for _, t := range stated {
+		fmt.Fprintf(&b, "  %s:\n", strings.ReplaceAll(cmp.Or(t.Forbidden(), "any run"), "`", ""))
+		wrapped(&b, "      ", t.Reason(name, scheme))
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\nWhat it does not go with (check says where):\n\n" + b.String()
 }
 
 // isOnlyWith says whether a key exists only with some names, of which this is one.

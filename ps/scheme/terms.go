@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"reflect"
 	"slices"
 
 	"fluentps/internal/policy/terms"
@@ -16,6 +17,24 @@ type (
 
 // Terms are those of all schemes, by their traits, and then those of this one.
 func (e Entry) Terms() []Term { return slices.Concat(termsOfKinds, e.Says.Terms) }
+
+// Stated are those of the terms that a rule with the scheme may break, with its defaults or with another word in one key.
+func (e Entry) Stated() []Term {
+	may := e.Traits(Common{Fold: e.Fold}, e.Params())
+	for k, d := range Docs(e.Params()) {
+		for _, word := range d.Values {
+			p := e.Params()
+			reflect.ValueOf(p).Elem().Field(k).SetString(word)
+			may = append(may, e.Traits(Common{Fold: e.Fold}, p)...)
+		}
+		p := e.Params()
+		if f := reflect.ValueOf(p).Elem().Field(k); f.Kind() == reflect.Bool {
+			f.SetBool(!f.Bool())
+			may = append(may, e.Traits(Common{Fold: e.Fold}, p)...)
+		}
+	}
+	return terms.Of(e.Terms(), may)
+}
 
 // Traits lists what holds of the scheme with these keys.
 func (e Entry) Traits(c Common, p Params) []terms.Trait {

@@ -9,6 +9,9 @@ import (
 	"testing/fstest"
 
 	"fluentps/internal/policy/local"
+	"fluentps/internal/policy/payload"
+	"fluentps/internal/policy/work"
+	"fluentps/ps/scheme"
 )
 
 // policyNames are the names of local's policies and periods that mean nothing else.
@@ -24,6 +27,7 @@ var policiesInTheirTable = rule{
 				continue
 			}
 			ast.Inspect(f.ast, func(n ast.Node) bool {
+				problems = append(problems, compared(tr, f, n)...)
 				if s, ok := n.(*ast.BasicLit); ok && s.Kind == token.STRING {
 					if name, err := strconv.Unquote(s.Value); err == nil && slices.Contains(policyNames(), name) {
 						problems = append(problems,
@@ -40,10 +44,41 @@ var policiesInTheirTable = rule{
 		"internal/policy/optim/a.go": {Data: []byte("package optim\n\nconst a = \"slowmo\"\n")},
 		"configs/a.go": {Data: []byte("package configs\n\n// as diloco\nfunc a(s string) bool {\n\treturn s == " +
 			"\"diloco\" || s == `qsr` || s == \"set diloco\" || s == \"none\"\n}\n")},
+		"internal/configs/a.go": {Data: []byte("package configs\n\nfunc a(s string) bool {\n\tswitch s {\n\tcase \"flexrr\":\n\t}\n" +
+			"\treturn s != \"ringleader\" || s == \"threshold\" || a(\"asp\")\n}\n")},
 		"configs/a_test.go": {Data: []byte("package configs\n\nconst b = \"diloco\"\n")},
 	},
 	want: []string{
 		"configs/a.go:5: names diloco, a policy of local; give its entry in internal/policy/local a field",
 		"configs/a.go:5: names qsr, a policy of local; give its entry in internal/policy/local a field",
+		"internal/configs/a.go:5: compares with flexrr; state a term or a fact in its entry",
+		"internal/configs/a.go:7: compares with ringleader; state a term or a fact in its entry",
 	},
+}
+
+// compared reports a comparison, in the package that checks configurations, with the name of a scheme, of a payload or of
+// a policy of work that means nothing else: what such an entry does not go with is a term beside its own code.
+func compared(tr *tree, f *file, n ast.Node) (problems []string) {
+	var with []ast.Expr
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		if n.Op == token.EQL || n.Op == token.NEQ {
+			with = []ast.Expr{n.X, n.Y}
+		}
+	case *ast.CaseClause:
+		with = n.List
+	}
+	names := slices.Concat(scheme.All.Names(), work.All.Names(), payload.All.Names())
+	for _, x := range with {
+		s, ok := x.(*ast.BasicLit)
+		if !ok || f.dir != "internal/configs" || s.Kind != token.STRING {
+			continue
+		}
+		name, err := strconv.Unquote(s.Value)
+		means := []string{"threshold", "dbs", "float32"} // a key, a kind of slowness, the type of a number
+		if err == nil && slices.Contains(names, name) && !slices.Contains(means, name) {
+			problems = append(problems, fmt.Sprintf("%s:%d: compares with %s; state a term or a fact in its entry", f.name, tr.line(s.Pos()), name))
+		}
+	}
+	return problems
 }

@@ -34,6 +34,9 @@ func (e Entry) Terms() []terms.Term {
 	return slices.Concat(list, termsOfRun, termsOfRules, e.Says.Terms)
 }
 
+// Stated are those of the terms that this policy may break.
+func (e Entry) Stated() []terms.Term { return terms.Of(e.Terms(), e.Facts()) }
+
 // Facts lists what holds of a run with the period.
 func (e PeriodEntry) Facts() []terms.Fact {
 	return append(terms.Held(
@@ -45,6 +48,9 @@ func (e PeriodEntry) Facts() []terms.Fact {
 
 // Terms are what the period does not go with.
 func (e PeriodEntry) Terms() []terms.Term { return slices.Concat(termsOfPeriods, e.Says.Terms) }
+
+// Stated are those of the terms that this period may break.
+func (e PeriodEntry) Stated() []terms.Term { return terms.Of(e.Terms(), e.Facts()) }
 
 type when = []terms.Cond
 

@@ -17,6 +17,9 @@ func (e Entry) Facts() []terms.Fact {
 // Terms are what pushes of the codec do not go with.
 func (e Entry) Terms() []terms.Term { return slices.Concat(termsOfKinds, e.Says.Terms) }
 
+// Stated are those of the terms that this codec may break.
+func (e Entry) Stated() []terms.Term { return terms.Of(e.Terms(), e.Facts()) }
+
 var termsOfKinds = []terms.Term{
 	{Of: terms.Residual, If: []terms.Cond{terms.Is("payload.ratio", ">", "0.5")}, At: "payload.ratio", Warns: true,
 		Why: "each element takes 8 bytes with its index, so more than half of them take more bytes than float32 for all",

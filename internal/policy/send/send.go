@@ -136,6 +136,9 @@ func (e Entry) Facts() []terms.Fact { return e.Says.Facts }
 // Terms are what the policy does not go with.
 func (e Entry) Terms() []terms.Term { return e.Says.Terms }
 
+// Stated are those of the terms that this policy may break.
+func (e Entry) Stated() []terms.Term { return terms.Of(e.Terms(), e.Facts()) }
+
 // All lists the policies of this version.
 var All = named.Table[Entry]{
 	{Name: "auto", Rule: "aligned over a thin link between hosts, where layers wait for each other; else fifo",

@@ -30,6 +30,13 @@ func (e Entry) Terms() []terms.Term {
 	return slices.Concat(list, e.Says.Terms)
 }
 
+// Stated are those of the terms that this policy may break.
+func (e Entry) Stated() []terms.Term {
+	return terms.Of(e.Terms(), append(e.Facts(), terms.Held(
+		terms.F(terms.Unequal, e.Deals() || e.Cuts || e.Name == Fixed),
+		terms.F(terms.Shares, e.Name == Fixed))...))
+}
+
 type when = []terms.Cond
 
 const inStep = "set work.policy: fixed, or "
