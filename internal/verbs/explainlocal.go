@@ -43,7 +43,9 @@ func explainLocal(c *cli.Context, name string) (known bool, err error) {
 		}
 	}
 	if isPolicy {
-		b.WriteString(termsText(e.Stated(), name, "the scheme"))
+		b.WriteString(termsText(slices.DeleteFunc(e.Stated(), func(t terms.Term) bool {
+			return !e.Periods && strings.Contains(t.Forbidden(), "period") // its page has no such key
+		}), name, "the scheme"))
 	} else {
 		b.WriteString(termsText(p.Stated(), name, "the scheme"))
 	}
