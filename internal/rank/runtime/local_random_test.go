@@ -224,7 +224,11 @@ func randomLocalRuns(t *testing.T) (first, n int) {
 		}
 		return v
 	}
-	return read("FLUENTPS_LOCAL_FIRST", 0), read("FLUENTPS_LOCAL_RUNS", 25)
+	n = 25
+	if underRace {
+		n = 12
+	}
+	return read("FLUENTPS_LOCAL_FIRST", 0), read("FLUENTPS_LOCAL_RUNS", n)
 }
 
 // localCover counts what random runs have covered.

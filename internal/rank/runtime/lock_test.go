@@ -47,6 +47,7 @@ func meanwhile(do func()) func(*Options) {
 
 // While a run writes its folder, no other run is resumed in it. Afterwards one is, and finds the checkpoints of the first.
 func TestOneRunAtATimeGoesOnInAFolder(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dir := filepath.Join(t.TempDir(), "out")
 	mustRunPart(t, load(t, "train.stop={updates: 3}"), 6, dir, "")
 	var second []error

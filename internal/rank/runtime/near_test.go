@@ -137,6 +137,9 @@ func TestSchemesThroughSharedMemory(t *testing.T) {
 		{"{match: '*', schemes: [{scheme: bsp, until: 7}, {scheme: ssp, staleness: 1, until: 15}, {scheme: bsp}]}", 1},
 	} {
 		for _, hosts := range [][]int{{0, 0, 0, 0, 0, 0}, {0, 1, 0, 1, 0, 1}} {
+			if underRace && hosts[1] == 0 && !driverDiffers(c.sync) {
+				continue
+			}
 			t.Run(fmt.Sprint(c.sync, hosts), func(t *testing.T) {
 				s := trainShared(t, hosts, "sync=["+c.sync+"]", straggler, "train.stop={samples: 1600}").Summary
 				if s.Finished != "ok" || s.Samples < 1600 || s.MaxLead > c.max {

@@ -84,6 +84,7 @@ func TestASignalLeavesACheckpointAndItsCode(t *testing.T) {
 // What the batch system knows of the signal stands behind the reason, for a signal to any rank. A batch system that does not answer
 // delays the end by little.
 func TestTheBatchSystemSaysWhyItStopsARun(t *testing.T) {
+	t.Parallel() // it mostly waits
 	hangs := make(chan struct{})
 	defer close(hangs)
 	for _, c := range []struct {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stage race runs the tests of the rooms of a rank, and those of internal/rank/runtime that tests/raced.txt lists. Of the statements that all tests of
+# Stage race runs all tests of the rooms of a rank and of the packages below them, and those of internal/rank/runtime that tests/raced.txt lists. Of the statements that all tests of
 # internal/rank/runtime run in packages that are not pure, those run at least 99.5 %. Statements that they do not run are listed.
 #   ACCEPT_TESTS='^TestA'   of all tests, these only
 set -eu
@@ -21,10 +21,10 @@ cover() { # NAME PATTERN: the statements that the tests run, one a line
 }
 cover all "${ACCEPT_TESTS:-.}"
 cover raced "$raced"
-# The rooms, with the detector: their tests leave out under it what is the same once more.
+# The rooms and what they stand on, with the detector: their tests leave out under it what is the same once more.
 # shellcheck disable=SC2046 # one argument per package
 go test -race -vet=off -tags invariants -covermode=atomic -coverpkg="$packages" -coverprofile="$TMP/rooms.profile" \
-	$(go list ./internal/rank/... | grep -vE '/(bench|runtime)$') >"$TMP/rooms.log" 2>&1 || fail "tests failed: $(tail -n 40 "$TMP/rooms.log")"
+	$(go list ./internal/{disk,rank,show}/... | grep -vE "^fluentps/($pure)\$|/(bench|runtime)\$") >"$TMP/rooms.log" 2>&1 || fail "tests failed: $(tail -n 40 "$TMP/rooms.log")"
 awk '$NF > 0 && !/^mode:/ { print $1 }' "$TMP/rooms.profile" | sort -u - "$TMP/raced.blocks" >"$TMP/both.blocks"
 
 comm -23 "$TMP/all.blocks" "$TMP/both.blocks" >"$TMP/left"
@@ -33,4 +33,4 @@ left=$(wc -l <"$TMP/left")
 figure "$((all - left)) of $all blocks of statements are run under the race detector, too; the others:"
 sed 's/^fluentps./  /' "$TMP/left"
 [ "$all" -ge 5000 ] || [ -n "${ACCEPT_TESTS:-}" ] || fail "only $all blocks were run: has the package lost its tests?"
-[ $((left * 200)) -le "$all" ] || fail "$left of $all blocks are run neither by the tests of tests/raced.txt nor by those of the rooms: add tests that run them"
+[ $((left * 200)) -le "$all" ] || fail "$left of $all blocks are run neither by the tests of tests/raced.txt nor by those of the rooms and of what they stand on: add tests that run them"
