@@ -182,12 +182,13 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 
 // A FIFO or a device in the place of a manifest or a file counts as damage at once; nothing reads it.
 func TestACheckpointHasRegularFiles(t *testing.T) {
+	origin := twoLeft(t)
 	for _, name := range []string{"manifest.json", "server-0001.bin", "worker-0000.bin"} {
 		for what, put := range map[string]func(path string) error{
 			"a FIFO":   func(path string) error { return syscall.Mkfifo(path, 0o666) },
 			"a device": func(path string) error { return os.Symlink("/dev/zero", path) },
 		} {
-			dir := twoLeft(t)
+			dir := copied(t, origin)
 			path := filepath.Join(at(dir, 2), name)
 			if err := errors.Join(os.Remove(path), put(path)); err != nil {
 				t.Fatal(err)

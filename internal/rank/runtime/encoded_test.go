@@ -23,7 +23,7 @@ var lossyPayloads = []string{"{push: float16}", "{push: bfloat16, pull: bfloat16
 // The same numbers arrive however pieces travel: in frames or on the data channel, whole or in the order of a policy, also
 // to ranks that serve and work.
 func TestPayloadsGiveTheSameBitsOnAllWays(t *testing.T) {
-	model := []string{"model={name: mlp, layers: [24]}", "shards={slice: layer, max_bytes: 256B}"}
+	model := []string{"model={name: mlp, layers: [24]}", "shards={slice: layer, max_bytes: 256B}", "evaluate.every_epochs=0"}
 	hash := func(ranks, longest int, set ...string) string {
 		t.Helper()
 		res, errs := world(t, load(t, append(set, model...)...), ranks, func(o *Options) { o.thresholds.Inline = longest })

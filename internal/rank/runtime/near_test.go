@@ -141,6 +141,7 @@ func TestSchemesThroughSharedMemory(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprint(c.sync, hosts), func(t *testing.T) {
+				t.Parallel() // they mostly wait for the straggler
 				s := trainShared(t, hosts, "sync=["+c.sync+"]", straggler, "train.stop={samples: 1600}").Summary
 				if s.Finished != "ok" || s.Samples < 1600 || s.MaxLead > c.max {
 					t.Errorf("finished %q after %d samples at a lead of %d, the bound is %d", s.Finished, s.Samples, s.MaxLead, c.max)

@@ -14,6 +14,7 @@ import (
 // While a worker sleeps in its computing, the files of the ranks say so: it computes, the others wait, for it, at a
 // shard of a server that holds back their pulls. When the run is over, all ranks say that they have ended.
 func TestStatusOfARunningWorld(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dir := filepath.Join(t.TempDir(), "out")
 	cfg := load(t, "model={name: mlp, layers: [6]}", "shards.slice=layer", `sync=[{match: "*", scheme: bsp}]`, "cluster.servers=2",
 		"faults=[{worker: 2, slow: {sleep: 1200ms}}]", "train.stop={updates: 3}", "evaluate.every_epochs=0")
