@@ -104,7 +104,6 @@ declare -A computing=(
 	[fluentps/tests/mpi]='^Test(RecordsReplay|DriversDecideAlike|(BaselinesO|AllreduceInBucketsO|MixedSchemesO|PayloadsGiveTheSameBitsO)verMPI)$'
 	[fluentps/tests/cli]='^TestScripts$/^(calibrate|explain|idle|liveness|mistakes-administrator|whatif)$'
 )
-reading='RealSets|CIFAR10Moments|ReadersKeepWithinTheirMemory|ReadingTakesWhatItSays'
 convolving='^Test(ConformanceOfEachInstructionSet|DirectConvolutionsAreProducts|ThreadsDoNotChangeResults)$'
 untagged='check|mistakes-researcher|mistakes-student|plan|simulate|slurm|usage' # scripts that start no ranks and print the same with all tags
 
@@ -118,7 +117,7 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	trap "rm -rf '$dir'" EXIT
 	keep_session_folder "$dir" "$(id -u)"
 	# Left out is what no tag changes, and stage pure shows: kernels/kerneltest compares plain Go with
-	# plain Go, tests/mutations reads, readers compute nothing, and of runs in one process, real and simulated, only the laws within a
+	# plain Go, tests/mutations reads, and of runs in one process, real and simulated, only the laws within a
 	# kernel set depend on the kernels.
 	list=$(grep -vxE "fluentps/(kernels/kerneltest|tests/mutations|$whole_in_pure)" <<<"$list")
 	if [ "$(id -u)" -eq 0 ]; then
@@ -134,7 +133,7 @@ stage_tagged() { # with MPI and the kernels in C, what these can change; each te
 	done
 	# The test of an incomplete scheme builds without tags wherever it runs: stage pure runs it.
 	# shellcheck disable=SC2086 # one argument per package
-	TMPDIR=$dir go test -json -vet=off -tags "$tags" -timeout=20m -skip "^TestScripts\$/^($untagged)\$|^Test($reading|AnIncompleteSchemeIsRefused)\$" \
+	TMPDIR=$dir go test -json -vet=off -tags "$tags" -timeout=20m -skip "^TestScripts\$/^($untagged)\$|^TestAnIncompleteSchemeIsRefused\$" \
 		$list ./tests/net ./tests/own | keep
 	# What is for AVX-512, also where there is none: the tag changes the convolutions. These tests call them in each
 	# instruction set, in random shapes and by several threads.

@@ -24,7 +24,6 @@ var runFacts = []struct {
 	holds func(c *Config) bool
 }{
 	{terms.LocalSteps, []string{"local.policy"}, func(c *Config) bool { return c.Local.IsSet() }},
-	{terms.BatchNorm, nil, func(c *Config) bool { return len(workload.Statistics(c.ModelSpec())) > 0 }},
 	{terms.Unequal, []string{"work.policy", "work.shares"}, (*Config).WeighsSamples},
 	{terms.Shares, []string{"work.policy", "work.shares"}, func(c *Config) bool { return len(c.Work.Shares) > 0 }},
 	{terms.Stateless, nil, func(c *Config) bool { return len(optim.StateNames(c.Train.Optimizer.Name)) == 0 }},
@@ -34,8 +33,8 @@ var runFacts = []struct {
 // axis is a key that chooses an entry of a table, and what the entry states.
 type axis struct {
 	key   string
-	keys  []string // beside it: none of the entry's terms is told where one of them has a problem
-	facts func(name string) (all, held []terms.Fact)
+	keys  []string                                        // beside it: none of the entry's terms is told where one of them has a problem
+	facts func(name string) (possible, held []terms.Fact) // of any entry of the table, and of this one
 	terms func(name string) []terms.Term
 }
 
@@ -63,7 +62,7 @@ func axisOf[E stating](key string, all *named.Table[E], keys ...string) axis {
 		return facts
 	})
 	return axis{key: key, keys: keys,
-		facts: func(name string) (all_, held []terms.Fact) {
+		facts: func(name string) (possible, held []terms.Fact) {
 			e, _ := all.Lookup(name)
 			return every(), e.Facts()
 		},
@@ -92,16 +91,18 @@ func (w *walker) newHolder(t *table) *holder {
 	}
 	for _, a := range axes {
 		if name, known := h.chosen(a); known {
-			all, held := a.facts(name)
-			for _, f := range all {
+			possible, held := a.facts(name)
+			for _, f := range possible {
 				h.facts[f] = h.facts[f] || slices.Contains(held, f)
 			}
 		}
 	}
+	statistics := workload.Statistics(w.cfg.ModelSpec())
+	h.facts[terms.BatchNorm] = len(statistics) > 0
 	if !t.byPath["sync"].bad {
 		globs, on := w.cfg.Matches()
 		h.takes = map[int]bool{}
-		for _, name := range workload.Statistics(w.cfg.ModelSpec()) {
+		for _, name := range statistics {
 			for _, i := range shard.RulesOf(globs, on, name) {
 				h.takes[i] = true
 			}

@@ -57,7 +57,7 @@ func explainLocal(c *cli.Context, name string) (known bool, err error) {
 func termsText(stated []terms.Term, name, scheme string) string {
 	var b strings.Builder
 	for _, t := range stated {
-		fmt.Fprintf(&b, "  %s:\n", strings.ReplaceAll(cmp.Or(t.Forbidden(), "any run"), "`", ""))
+		fmt.Fprintf(&b, "  %s:\n", strings.ReplaceAll(t.Forbidden(), "`", ""))
 		wrapped(&b, "      ", t.Reason(name, scheme))
 	}
 	if b.Len() == 0 {

@@ -11,7 +11,8 @@ import (
 type (
 	Says = terms.Says
 	Term = terms.Term
-	Key  = terms.Key // a comparison with a key of the YAML, as a condition of a Term
+	Cond = terms.Cond // a condition of a Term: a Key, or Not
+	Key  = terms.Key  // a comparison with a key of the YAML
 	Not  = terms.Not
 )
 

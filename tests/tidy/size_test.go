@@ -80,14 +80,14 @@ var functionSizes = rule{
 	},
 }
 
-// rooms are the packages that make up a rank of a run, and the simulator (ps/ARCHITECTURE.md). Each stays small
-// enough for a reader to keep in mind.
+// rooms are the packages that make up a rank of a run, the simulator, and models and data (ps/ARCHITECTURE.md). Each stays
+// small enough for a reader to keep in mind.
 var rooms = []string{
 	"internal/core/snapshot", "internal/plan/build", "internal/plan/layout", "internal/rank/allreduce",
 	"internal/rank/coordinate", "internal/rank/evaluate", "internal/rank/link", "internal/rank/liveness",
 	"internal/rank/replica", "internal/rank/resume", "internal/rank/runtime", "internal/rank/serve",
 	"internal/rank/station", "internal/rank/train", "internal/sim", "internal/sim/calibrate", "internal/sim/check",
-	"internal/sim/real",
+	"internal/sim/real", "ps/workload", "ps/workload/dataset",
 }
 
 const (

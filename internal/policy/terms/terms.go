@@ -130,7 +130,7 @@ func ofScheme(c Cond) bool {
 	return false
 }
 
-// Chain is a term and those behind it that are told only where it is kept.
+// Chains cuts a list into chains: a term, and those behind it that are told only where it is kept.
 func Chains(list []Term) (chains [][]Term) {
 	for i := range list {
 		if list[i].Else && len(chains) > 0 {

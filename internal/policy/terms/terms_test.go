@@ -47,3 +47,24 @@ func TestNeeded(t *testing.T) {
 		t.Errorf("needs %q", got)
 	}
 }
+
+func TestForbiddenInWords(t *testing.T) {
+	for want, term := range map[string]Term{
+		"any run":                               {},
+		"without `update: add`, with `a.b` > 0": {If: []Cond{No(AddsUpdates), Is("a.b", ">", "0")}},
+		"pushes of deltas, without a weight that is written, with in another rule: iterations that slow workers skip": {
+			If: []Cond{Deltas, No(Weighted)}, Beside: []Trait{Skips}},
+	} {
+		if got := term.Forbidden(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for want, term := range map[string]Term{
+		"baseline: cuts them; set none":          {At: "baseline", Why: "cuts them", Out: "set none"},
+		"x and y; set its rule's push: gradient": {At: ".push", Why: "{name} and {scheme}", Out: "set {rule}.push: gradient"},
+	} {
+		if got := term.Reason("x", "y"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

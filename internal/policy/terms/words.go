@@ -19,6 +19,10 @@ func Of[F Fact | Trait](list []Term, may []F) (stated []Term) {
 func (t *Term) Forbidden() string {
 	var with []string
 	for _, c := range t.If {
+		if not, is := c.(Not); is {
+			with = append(with, "without "+not.Cond.String())
+			continue
+		}
 		with = append(with, c.String())
 	}
 	if len(t.Beside) > 0 {
@@ -28,13 +32,19 @@ func (t *Term) Forbidden() string {
 		}
 		with = append(with, "in another rule: "+Or(beside))
 	}
-	return strings.Join(with, ", with ")
+	if len(with) == 0 {
+		return "any run"
+	}
+	return strings.ReplaceAll(strings.Join(with, ", with "), "with without", "without")
 }
 
 // Reason is Why and Out for pages, where no configuration is there: name stands for the entry that states the term, and
 // scheme for the one that breaks it.
 func (t *Term) Reason(name, scheme string) string {
-	text := t.Why + "; " + t.Out
+	text := strings.ReplaceAll(t.Why+"; "+t.Out, "{rule}.", "its rule's ")
+	if t.At != "" && !strings.Contains(t.At, "|") && !strings.HasPrefix(t.At, ".") && !strings.HasPrefix(text, "{"+t.At+"}") {
+		text = t.At + ": " + text // as check begins: with the key at which the error stands
+	}
 	if name == "it" { // in a table: the column before it names what "work.policy NAME" would
 		text = strings.NewReplacer("work.policy {name}", "it", "local.policy {name}", "it").Replace(text)
 	}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Stage race runs all tests of the rooms of a rank and of the packages below them, and those of internal/rank/runtime that tests/raced.txt lists. Of the statements that all tests of
-# internal/rank/runtime run in packages that are not pure, those run at least 99.5 %. Statements that they do not run are listed.
+# Stage race runs all tests of the rooms of a rank and of the packages below them, and those of internal/rank/runtime that
+# tests/raced.txt lists. Of the statements that all tests of internal/rank/runtime run in packages that are not pure, those run at least 99.5 %. Statements that they do not run are listed.
 #   ACCEPT_TESTS='^TestA'   of all tests, these only
 set -eu
 # shellcheck source=tests/accept/lib.sh
