@@ -13,7 +13,7 @@ import (
 	"fluentps/internal/policy/payload"
 	"fluentps/internal/policy/send"
 	"fluentps/internal/policy/work"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
@@ -40,7 +40,7 @@ type Config struct {
 	Faults            []Fault            `yaml:"faults" doc:"injected slowness and pauses, for experiments"`
 	Stall             Stall              `yaml:"stall"`
 	Checkpoint        Checkpoint         `yaml:"checkpoint"`
-	Metrics           metrics.Spec       `yaml:"metrics"`
+	Metrics           records.Spec       `yaml:"metrics"`
 	Simulate          Simulate           `yaml:"simulate"`
 }
 
@@ -69,7 +69,7 @@ func Defaults() Config {
 		Local:      local.Defaults(),
 		Stall:      Stall{Warn: time.Minute, Peer: time.Minute},
 		Checkpoint: Checkpoint{Keep: 3, Best: BestNone},
-		Metrics:    metrics.Defaults(),
+		Metrics:    records.Defaults(),
 		Simulate: Simulate{
 			Workers: 4, RanksPerHost: 1, Compute: workload.Cost{Fixed: 10 * time.Millisecond}, PushNorm: 0.1, FoldRate: 4e9, CommitRate: 2e9,
 			Network: Network{Bandwidth: 1250e6, Latency: 20 * time.Microsecond},

@@ -22,7 +22,7 @@ import (
 	"fluentps/internal/policy/send"
 	"fluentps/internal/policy/straggler"
 	"fluentps/internal/policy/work"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
@@ -91,7 +91,7 @@ func TestValues(t *testing.T) {
 		},
 		Stall:      Stall{Warn: 90 * time.Second, Abort: time.Hour, Peer: 150 * time.Second},
 		Checkpoint: Checkpoint{Keep: 5, Best: BestNone},
-		Metrics:    metrics.Spec{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
+		Metrics:    records.Spec{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
 		Simulate: Simulate{
 			Workers: 10000, RanksPerHost: 8,
 			Compute: workload.Cost{Fixed: 250 * time.Microsecond, PerSample: time.Microsecond}, PerWorker: []float64{1, 0.25},

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"fluentps/internal/policy/straggler"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // Fault is a straggler to order, for experiments. Exactly one of Slow and Pause is set.
@@ -72,11 +72,11 @@ func (c *Config) ReadTraces(computing int) (Traces, error) {
 		if f.Slow.Kind != "trace" || f.Paused() || all[path] != nil {
 			continue
 		}
-		iterations, err := metrics.ReadIterations(path)
+		iterations, err := timings.Read(path)
 		if err != nil {
 			return nil, fmt.Errorf("faults[%d].slow.path: %w", i, err)
 		}
-		all[path] = metrics.Traces(iterations)
+		all[path] = timings.Traces(iterations)
 	}
 	return all, c.CheckTraces(all, computing)
 }

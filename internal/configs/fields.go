@@ -18,7 +18,7 @@ import (
 	"fluentps/internal/policy/send"
 	"fluentps/internal/policy/straggler"
 	"fluentps/internal/policy/work"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
@@ -55,7 +55,7 @@ var lists = map[string]func() []string{
 	"orders":   namesIn(&send.All),
 	"payloads": namesIn(&payload.All), "dense payloads": densePayloads, "sparse payloads": sparsePayloads,
 	"schemes": namesIn(&scheme.All),
-	"sinks":   metrics.SinkNames, "stragglers": namesIn(&straggler.All), "works": namesIn(&work.All),
+	"sinks":   records.SinkNames, "stragglers": namesIn(&straggler.All), "works": namesIn(&work.All),
 	"locals": namesIn(&local.All), "locals with a rate": local.OuterRates, "locals with a rule": local.OuterRules,
 	"periods": namesIn(&local.Periods), "works with steps": work.WithSteps,
 }

@@ -8,6 +8,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/policy/work"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // Baseline allreduce in virtual time. There are no nodes. In each iteration every worker computes, and a ring of all ranks sums
@@ -182,7 +183,7 @@ func (r *allReduce) iterate() (over bool) {
 		}
 		if r.o.Iterations != nil {
 			took := time.Duration(ends[i] - start)
-			r.o.Iterations[i].Add(metrics.Iteration{Iter: r.iter, Start: time.Duration(start), Compute: took,
+			r.o.Iterations[i].Add(timings.Iteration{Iter: r.iter, Start: time.Duration(start), Compute: took,
 				Injected: took - time.Duration(w.pass.own), Samples: int(w.batch)})
 		}
 	}

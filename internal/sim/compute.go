@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/policy/straggler"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // An iteration computes in stages: forward of each layer from the first to the last, then backward of each layer from the last to
@@ -274,7 +275,7 @@ func (s *Simulation) recorded(me int32) {
 	}
 	if s.o.Iterations != nil && !isExtra {
 		w.pass.rest = [2]time.Duration{}
-		s.o.Iterations[me].Add(metrics.Iteration{Iter: w.pass.iter, Start: start, Compute: took,
+		s.o.Iterations[me].Add(timings.Iteration{Iter: w.pass.iter, Start: start, Compute: took,
 			Injected: took - time.Duration(w.tasks.own+w.pass.own+w.pass.more), Samples: int(w.pushed())})
 	}
 }

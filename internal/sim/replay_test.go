@@ -9,7 +9,7 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/policy/straggler"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/sim/check"
 	"fluentps/internal/sim/simtest"
 )
@@ -23,7 +23,7 @@ func TestATraceIsReplayedExactly(t *testing.T) {
 	c := simtest.Setting{Workers: 2, Servers: 1, Scheme: "asp", Iterations: 20, Set: []string{
 		"faults=[" + replaying + ", {worker: 1, slow: {sleep: 5ms, from: 3}}]"}}
 	o := c.Options(t)
-	o.Traces = configs.Traces{"t": metrics.Traces([][]metrics.Iteration{
+	o.Traces = configs.Traces{"t": timings.Traces([][]timings.Iteration{
 		{{Compute: 10e6 + 1}, {Compute: 12e6, Push: 2}, {Compute: 60e6, Injected: 40e6}},
 		{{Compute: 7e6}},
 	})}
@@ -62,7 +62,7 @@ func TestARecordedSlownessIsReplayedOnce(t *testing.T) {
 	c := simtest.Setting{Workers: 2, Servers: 1, Scheme: "asp", Iterations: 20,
 		Set: []string{"faults=[" + replaying + ", {worker: 1, slow: {factor: 5}}]"}}
 	o := c.Options(t)
-	o.Traces = configs.Traces{"t": metrics.Traces([][]metrics.Iteration{
+	o.Traces = configs.Traces{"t": timings.Traces([][]timings.Iteration{
 		{{Compute: 150 * us, Push: 50 * us}},
 		{{Compute: (150 + 670) * us, Injected: 670 * us, Push: 50 * us}}, // the configuration says 600
 	})}

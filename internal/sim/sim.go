@@ -25,6 +25,8 @@ import (
 	"fluentps/internal/policy/work"
 	"fluentps/internal/policy/work/code"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/timeline"
 )
 
@@ -48,7 +50,7 @@ type Options struct {
 	Observer func(*Simulation) (Observer, error)
 
 	// Iterations get the times of the iterations of each worker; nil: nobody wants them.
-	Iterations []metrics.Recorder
+	Iterations []timings.Recorder
 
 	Timeline bool // Result.Timeline is wanted
 
@@ -93,7 +95,7 @@ type Result struct {
 
 	// The next fields are set with real gradients only.
 	Parameters []float32        // final, in model order
-	Records    []metrics.Record // one per evaluation; their times are virtual
+	Records    []records.Record // one per evaluation; their times are virtual
 	LeftOut    int              // snapshots of a shard that were not evaluated for lack of memory
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"fluentps/internal/core"
 	"fluentps/internal/plan/build"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/sim"
 	"fluentps/internal/sim/check"
 	"fluentps/internal/sim/simtest"
@@ -48,7 +48,7 @@ func TestTimesOfTasks(t *testing.T) {
 			o := simtest.Setting{Workers: 2, Servers: 1, Scheme: "bsp", Iterations: 100,
 				Set: append(c.set, "train.batch_per_worker=10", "train.stop={updates: 6}")}.Options(t)
 			o.Axes = c.axes
-			o.Iterations = make([]metrics.Recorder, 2)
+			o.Iterations = make([]timings.Recorder, 2)
 			for i := range o.Iterations {
 				o.Iterations[i].Max = 100
 			}
@@ -139,7 +139,7 @@ func TestMessagesAndLossesBetweenWorkers(t *testing.T) {
 		})
 	}
 	o.Losses = []sim.Loss{{Worker: 2, At: 8 * time.Millisecond}}
-	o.Iterations = []metrics.Recorder{{Max: 10}, {Max: 10}, {Max: 10}}
+	o.Iterations = []timings.Recorder{{Max: 10}, {Max: 10}, {Max: 10}}
 	r, err := check.Run(o)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/sim/check"
 	"fluentps/internal/sim/simtest"
 )
@@ -15,7 +15,7 @@ func TestIterationsOfASimulatedRun(t *testing.T) {
 		o := simtest.Setting{Workers: 3, Servers: 1, Scheme: "bsp", Iterations: 20, Bytes: 40_000, Set: []string{"baseline=" + baseline,
 			"simulate.network={bandwidth: 10MB, latency: 1ms}",
 			`faults=[{worker: 1, slow: {sleep: 5ms, until: 10}}, {worker: 2, slow: {kind: fluentps, sleep: 3ms, spread: 0.1}}, {worker: 2, pause: {at: 105ms, for: 50ms}}]`}}.Options(t)
-		o.Iterations = make([]metrics.Recorder, 3)
+		o.Iterations = make([]timings.Recorder, 3)
 		for w := range o.Iterations {
 			o.Iterations[w].Max = 100
 		}

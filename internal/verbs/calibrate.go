@@ -15,6 +15,7 @@ import (
 	"fluentps/internal/disk/durable"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/sim"
 	"fluentps/internal/sim/calibrate"
 	"fluentps/ps/workload/dataset"
@@ -51,7 +52,7 @@ func calibration(c *cli.Context) (*calibrate.Calibration, error) {
 // --set for data also apply to the run.
 func readRecording(c *cli.Context, run string, load loader) (calibrate.Recording, error) {
 	run = runOf(run)
-	r := calibrate.Recording{Path: filepath.Join(run, metrics.IterationsName)}
+	r := calibrate.Recording{Path: filepath.Join(run, timings.FileName)}
 	text, err := durable.ReadFile(filepath.Join(run, metrics.SummaryName), metrics.SummaryMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, errors.New("there is no summary.json: the run was killed, or is still running; fluentps status DIR " +
@@ -70,9 +71,9 @@ func readRecording(c *cli.Context, run string, load loader) (calibrate.Recording
 	if err := r.CheckSummary(); err != nil {
 		return r, err
 	}
-	r.Iterations, err = metrics.ReadIterations(r.Path)
+	r.Iterations, err = timings.Read(r.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, fmt.Errorf("there is no %s; make the run again with this version", metrics.IterationsName)
+		return r, fmt.Errorf("there is no %s; make the run again with this version", timings.FileName)
 	}
 	if err != nil {
 		return r, err

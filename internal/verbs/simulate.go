@@ -16,6 +16,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/params"
 	"fluentps/internal/sim"
 	"fluentps/internal/sim/calibrate"
@@ -127,8 +128,8 @@ func simulateVerb(c *cli.Context) error {
 }
 
 // recorders keep the iterations of each worker.
-func recorders(cfg *configs.Config) []metrics.Recorder {
-	all := make([]metrics.Recorder, cfg.Simulate.Workers)
+func recorders(cfg *configs.Config) []timings.Recorder {
+	all := make([]timings.Recorder, cfg.Simulate.Workers)
 	for w := range all {
 		all[w].Max = layout.RecordsMax(cfg, len(all))
 	}
@@ -198,7 +199,7 @@ func checkOutEmpty(c *cli.Context) error {
 }
 
 // simulateOutput prints the fitted models, if there are any, and the summary. It also writes both to --out, with the iterations.
-func simulateOutput(c *cli.Context, in *input, cal *calibrate.Calibration, res *sim.Result, iterations []metrics.Recorder) error {
+func simulateOutput(c *cli.Context, in *input, cal *calibrate.Calibration, res *sim.Result, iterations []timings.Recorder) error {
 	models := ""
 	if cal != nil {
 		models = cal.Text(in.cfg.Faults) + "\n"

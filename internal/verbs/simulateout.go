@@ -10,13 +10,15 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/timeline"
 	"fluentps/internal/sim"
 )
 
 // writeIterations writes iterations.csv, the same file as that of a real run.
-func writeIterations(folder *metrics.RunFolder, iterations []metrics.Recorder) error {
-	f, err := folder.CreateIterations()
+func writeIterations(folder *metrics.RunFolder, iterations []timings.Recorder) error {
+	f, err := timings.Create(folder.Folder)
 	if err != nil {
 		return err
 	}
@@ -64,20 +66,20 @@ type file struct {
 }
 
 // simulatedRecords is the file of one sink. It is not named like the metrics file of a run, because its times are virtual.
-func simulatedRecords(sink, run string, records []metrics.Record) (file, error) {
+func simulatedRecords(sink, run string, all []records.Record) (file, error) {
 	var b bytes.Buffer
-	s, name := metrics.JSONL(&b), "simulated."+sink
+	s, name := records.JSONL(&b), "simulated."+sink
 	switch sink {
 	case "csv":
-		s = metrics.CSV(&b, 0)
+		s = records.CSV(&b, 0)
 	case "tensorboard":
-		name = "simulated." + metrics.EventsName(time.Unix(0, 0))
-		s = metrics.Events(&b, time.Unix(0, 0))
+		name = "simulated." + records.EventsName(time.Unix(0, 0))
+		s = records.Events(&b, time.Unix(0, 0))
 	case "openmetrics":
 		name = "simulated.prom"
-		s = metrics.OpenMetrics(func(text []byte) error { b.Reset(); _, err := b.Write(text); return err }, metrics.Subject{Run: run})
+		s = records.OpenMetrics(func(text []byte) error { b.Reset(); _, err := b.Write(text); return err }, records.Subject{Run: run})
 	}
-	for _, r := range records {
+	for _, r := range all {
 		if err := s.Record(r); err != nil {
 			return file{}, err
 		}

@@ -10,7 +10,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/core/tasks"
 	"fluentps/internal/policy/optim"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/timeline"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
@@ -57,8 +57,8 @@ func ScratchOf(c *configs.Config, from workload.Samples, computes int) Scratch {
 // of the memory.
 func RecordsMax(c *configs.Config, workers int) int {
 	const part = 256
-	longest := min(metrics.IterationsOfWorkerMax, max(1, metrics.IterationsMax/workers))
-	return int(max(1, min(int64(longest), (c.Cluster.MemoryMax-ProgramBytes)/part/metrics.IterationBytes)))
+	longest := min(timings.RowsOfWorkerMax, max(1, timings.RowsMax/workers))
+	return int(max(1, min(int64(longest), (c.Cluster.MemoryMax-ProgramBytes)/part/timings.IterationBytes)))
 }
 
 // Timeline bounds what is recorded of a run with metrics.trace.

@@ -10,6 +10,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/workload/dataset"
 )
 
@@ -160,7 +161,7 @@ func addUp(t *Routes, hosts []string, set *dataset.Set) (*Ledger, error) {
 		}
 		if lead := roles.Leader(rank); lead >= 0 {
 			m.Worker = memberBytes(c, p, roles, rank)
-			m.Records = int64(RecordsMax(c, computes)) * metrics.IterationBytes
+			m.Records = int64(RecordsMax(c, computes)) * timings.IterationBytes
 			m.Layers = scratch.Worker
 			m.Rows, m.Dealing = rowBytes.Kept, rowBytes.Dealing
 			if c.Device.Kind == "cuda" {

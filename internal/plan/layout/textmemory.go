@@ -9,6 +9,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/policy/local"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload/dataset"
 )
@@ -33,7 +34,7 @@ func planMemory(b *strings.Builder, t *Routes, hosts []string, set *dataset.Set)
 			metrics.Size(n.Kept), moreText(n.Dealing, "while rows are dealt, before training"))
 	}
 	records := RecordsMax(c, computes)
-	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", metrics.Size(int64(records)*metrics.IterationBytes), records)
+	fmt.Fprintf(b, "  each worker: %s (records of its first %d iterations)\n", metrics.Size(int64(records)*timings.IterationBytes), records)
 	if n := timelineBytes(c, p, roles); n > 0 {
 		l := Timeline(c, p, roles)
 		fmt.Fprintf(b, "  each rank: %s (timeline: its first %d spans; all of the first %d iterations, then every tenth "+

@@ -11,6 +11,7 @@ import (
 
 	ps "fluentps/internal/rank/runtime"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/workload"
 )
 
@@ -36,15 +37,15 @@ func TestLayersCoverTheSize(t *testing.T) {
 // A round lasts from start to start, and the last one until its parameters have arrived. The first rounds do not count.
 func TestSlowestWorkerCounts(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	fast := []metrics.Iteration{{Start: 0}, {Start: ms(50)}, {Start: ms(51)}, {Start: ms(52), Push: ms(1), Blocked: ms(2), Pull: ms(3)}}
-	slow := []metrics.Iteration{{Start: 0}, {Start: ms(1)}, {Start: ms(11)}, {Start: ms(31), Compute: ms(4)}}
-	if got := slowest([][]metrics.Iteration{fast, slow}, 1); !slices.Equal(got, rounds{ms(10), ms(20), ms(4)}) {
+	fast := []timings.Iteration{{Start: 0}, {Start: ms(50)}, {Start: ms(51)}, {Start: ms(52), Push: ms(1), Blocked: ms(2), Pull: ms(3)}}
+	slow := []timings.Iteration{{Start: 0}, {Start: ms(1)}, {Start: ms(11)}, {Start: ms(31), Compute: ms(4)}}
+	if got := slowest([][]timings.Iteration{fast, slow}, 1); !slices.Equal(got, rounds{ms(10), ms(20), ms(4)}) {
 		t.Errorf("%v, want the rounds of the second worker, which are longer in the mean", got)
 	}
-	if got := slowest([][]metrics.Iteration{slow, fast}, 3); !slices.Equal(got, rounds{ms(6)}) {
+	if got := slowest([][]timings.Iteration{slow, fast}, 3); !slices.Equal(got, rounds{ms(6)}) {
 		t.Errorf("%v, want the last round of the first list, with its wait", got)
 	}
-	if got := slowest([][]metrics.Iteration{fast, fast[:1]}, 1); got != nil {
+	if got := slowest([][]timings.Iteration{fast, fast[:1]}, 1); got != nil {
 		t.Errorf("%v of a worker without a round", got)
 	}
 	r := rounds{5, 1, 4, 2, 3}

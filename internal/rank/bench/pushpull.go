@@ -11,7 +11,7 @@ import (
 	"fluentps/internal/core/shard"
 	ps "fluentps/internal/rank/runtime"
 	"fluentps/internal/rank/station"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // Numbers of rounds.
@@ -248,7 +248,7 @@ func (r *Rank) workers(k *Case) (int, error) {
 
 // RoundsMost returns the most timed rounds: a run keeps the times of that many rounds of each worker, besides the first ones.
 func RoundsMost(workers int) int {
-	return min(metrics.IterationsOfWorkerMax, metrics.IterationsMax/workers) - warmRounds
+	return min(timings.RowsOfWorkerMax, timings.RowsMax/workers) - warmRounds
 }
 
 // train runs that many rounds.
@@ -314,7 +314,7 @@ func (r rounds) quantile(q float64) time.Duration {
 
 // slowest returns the rounds of the worker with the longest mean round, without the first skip rounds. A round lasts from the start of an
 // iteration to the start of the next. The last round lasts until its parameters have arrived. slowest returns nil if a worker has no round.
-func slowest(of [][]metrics.Iteration, skip int) rounds {
+func slowest(of [][]timings.Iteration, skip int) rounds {
 	var worst rounds
 	for _, all := range of {
 		var r rounds

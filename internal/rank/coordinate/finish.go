@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"fluentps/internal/comm"
-	"fluentps/internal/core"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/plan/network"
 	"fluentps/internal/rank/evaluate"
@@ -15,6 +14,7 @@ import (
 	"fluentps/internal/rank/station"
 	"fluentps/internal/rank/train"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/timeline"
 	"fluentps/ps/workload"
 )
@@ -26,7 +26,7 @@ type Result struct {
 	Dir        string                // run folder, "" if none was asked for
 	Start      string                // token of this start
 	Parameters []float32             // final, in model order
-	Iterations [][]metrics.Iteration // of each worker, the first layout.RecordsMax; set only if Options.Iterations
+	Iterations [][]timings.Iteration // of each worker, the first layout.RecordsMax; set only if Options.Iterations
 }
 
 // report is what every rank reports to rank 0 at the end of training.
@@ -382,11 +382,6 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 	return s
 }
 
-func turnCounts(t core.Turns) metrics.TurnCounts {
-	return metrics.TurnCounts{DelayedGrants: t.Delayed, DelayedGrantsS: metrics.Float(t.DelayedFor.Seconds()),
-		MissedTurns: t.Missed, Strays: t.Strays}
-}
-
 func (r *Run) sumShard(s *metrics.ShardSummary, rep serve.ShardReport) {
 	sh := &r.station.Plan.Shards[rep.State.ID]
 	st := rep.State.Stats
@@ -396,5 +391,7 @@ func (r *Run) sumShard(s *metrics.ShardSummary, rep serve.ShardReport) {
 	s.Dropped, s.DroppedFor, s.Skipped, s.Duplicates = st.Dropped, st.Reasons(), st.Skipped, st.Duplicates
 	s.Approximate = st.Approximate
 	s.SetHists(&rep.Stale, &rep.Lead)
-	s.Published, s.TurnCounts = st.Published, turnCounts(st.Turns)
+	s.Published = st.Published
+	s.TurnCounts = metrics.TurnCounts{DelayedGrants: st.Turns.Delayed, DelayedGrantsS: metrics.Float(st.Turns.DelayedFor.Seconds()),
+		MissedTurns: st.Turns.Missed, Strays: st.Turns.Strays}
 }

@@ -8,31 +8,31 @@ import (
 
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/link"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/timeline"
 )
 
 // iterations brings the records of all workers to rank 0, which writes them to the run folder, worker by worker, and
 // returns them if Options.Iterations. It holds one chunk of one worker at a time. writeErr is set on rank 0 only, and does
 // not end the other ranks.
-func (r *Run) iterations(reports []report) (all [][]metrics.Iteration, writeErr, err error) {
+func (r *Run) iterations(reports []report) (all [][]timings.Iteration, writeErr, err error) {
 	if r.Folder == nil && !r.o.Iterations {
 		return nil, nil, nil
 	}
 	if r.station.Me != 0 {
 		return nil, nil, r.sendRecords()
 	}
-	var f *metrics.IterationsFile
+	var f *timings.File
 	if r.Folder != nil {
-		f, writeErr = r.Folder.CreateIterations()
+		f, writeErr = timings.Create(r.Folder.Folder)
 	}
-	text := bytes.NewBuffer(metrics.IterationsHeader())
+	text := bytes.NewBuffer(timings.Header())
 	var leftOut int64
 	computing := r.station.Roles.Computing()
 	rowsMax := layout.RecordsMax(r.station.Config, len(computing))
 	rowsLeft := map[int]int{} // by worker: rows that it may still have, over all parts of the run
 	appendRows := func(worker int, rows []byte) {
-		rows, n, left := metrics.FirstRows(rows, rowsLeft[worker])
+		rows, n, left := timings.FirstRows(rows, rowsLeft[worker])
 		rowsLeft[worker], leftOut = rowsLeft[worker]-n, leftOut+int64(left)
 		if f != nil && writeErr == nil {
 			writeErr = f.Append(rows)
@@ -46,12 +46,12 @@ func (r *Run) iterations(reports []report) (all [][]metrics.Iteration, writeErr,
 	if f != nil && writeErr == nil {
 		writeErr = f.Append(keptRows)
 	}
-	before := metrics.RowsOf(keptRows)
+	before := timings.RowsOf(keptRows)
 	for _, from := range computing {
 		w := reports[from].Worker
 		leftOut += w.LeftOut
 		rowsLeft[w.Index] = max(0, rowsMax-before[w.Index])
-		for k := range metrics.ChunksOf(w.Records) {
+		for k := range timings.ChunksOf(w.Records) {
 			if from == 0 {
 				appendRows(w.Index, r.Worker.Records().Chunk(w.Index, k))
 				continue
@@ -71,7 +71,7 @@ func (r *Run) iterations(reports []report) (all [][]metrics.Iteration, writeErr,
 			"of_each", rowsMax, "left_out", leftOut)
 	}
 	if r.o.Iterations {
-		all, err = metrics.ParseIterations(text)
+		all, err = timings.Parse(text)
 		for len(all) < len(computing) { // the last workers may have no row
 			all = append(all, nil)
 		}
@@ -83,9 +83,9 @@ func (r *Run) sendRecords() error {
 	if r.Worker == nil {
 		return nil
 	}
-	records := r.Worker.Records()
-	for k := range records.Chunks() {
-		if err := r.station.Net.SendBlob(0, records.Chunk(r.Worker.Index(), k)); err != nil {
+	own := r.Worker.Records()
+	for k := range own.Chunks() {
+		if err := r.station.Net.SendBlob(0, own.Chunk(r.Worker.Index(), k)); err != nil {
 			return err
 		}
 	}

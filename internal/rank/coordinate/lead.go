@@ -14,6 +14,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
 	"fluentps/internal/show/status"
 	"fluentps/ps/workload"
 )
@@ -39,10 +40,10 @@ type Lead struct {
 
 // output is what rank 0 prints and writes during training.
 type output struct {
-	sinks     metrics.Sink // nil without a run folder
+	sinks     records.Sink // nil without a run folder
 	progress  *metrics.Progress
 	hasRecord bool           // a record was made
-	last      metrics.Record // the last one
+	last      records.Record // the last one
 	recorded  float64        // the used share of the budget at the last record; NaN without a budget
 	redrawAt  time.Duration  // a terminal's bar is not redrawn earlier
 	// The last write to the metrics files, or the last print, failed.
@@ -226,7 +227,7 @@ func (l *Lead) writeRest(now time.Duration) {
 	}
 }
 
-func (l *Lead) write(rec metrics.Record) {
+func (l *Lead) write(rec records.Record) {
 	if l.out.sinks != nil && l.r.Follower.Check() == nil { // a file that is open could still be written by a run that has lost its folder
 		l.noteFailure(&l.out.writeFailing, l.out.sinks.Record(rec))
 	}
@@ -247,24 +248,24 @@ func (l *Lead) print(text string) {
 	l.noteFailure(&l.out.printFailing, err)
 }
 
-func (l *Lead) record(now time.Duration) metrics.Record {
+func (l *Lead) record(now time.Duration) records.Record {
 	workers := float64(len(l.station.Roles.Workers))
-	rec := metrics.Record{At: now, Iteration: l.iteration(), Samples: l.counts.samples,
+	rec := records.Record{At: now, Iteration: l.iteration(), Samples: l.counts.samples,
 		Epoch: float64(l.counts.samples) / float64(l.station.Set.Train.Rows())}
 	w := &l.window
 	if w.samples > 0 {
-		rec.Set(metrics.TrainLoss, w.loss/float64(w.samples))
+		rec.Set(records.TrainLoss, w.loss/float64(w.samples))
 		if l.evals.classes {
-			rec.Set(metrics.TrainAccuracy, float64(w.correct)/float64(w.samples))
+			rec.Set(records.TrainAccuracy, float64(w.correct)/float64(w.samples))
 		}
 	}
-	rec.Set(metrics.TrainLR, l.counts.lr)
+	rec.Set(records.TrainLR, l.counts.lr)
 	if d := now - w.from; d > 0 {
-		rec.Set(metrics.SamplesPerS, float64(w.samples)/d.Seconds())
-		rec.Set(metrics.BlockedShare, min(1, float64(w.blocked)/float64(d)/workers))
+		rec.Set(records.SamplesPerS, float64(w.samples)/d.Seconds())
+		rec.Set(records.BlockedShare, min(1, float64(w.blocked)/float64(d)/workers))
 	}
 	l.setStale(&rec)
-	rec.Set(metrics.LeadMax, float64(l.counts.leadMax))
+	rec.Set(records.LeadMax, float64(l.counts.leadMax))
 	return rec
 }
 
@@ -302,8 +303,8 @@ func (l *Lead) Status() *status.Lead {
 			of.ETAS = eta.Seconds()
 		}
 	}
-	loss, _ := l.out.last.Get(metrics.TrainLoss)
-	speed, _ := l.out.last.Get(metrics.SamplesPerS)
+	loss, _ := l.out.last.Get(records.TrainLoss)
+	speed, _ := l.out.last.Get(records.SamplesPerS)
 	of.Loss, of.SamplesPerS = metrics.Float(loss), metrics.Float(speed)
 	if l.checkpoints.newest != "" {
 		of.Checkpoint = filepath.Base(l.checkpoints.newest)
@@ -367,10 +368,10 @@ func (l *Lead) evaluated(m mark, loss float64, correct, rows int64) {
 	e := metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(m.at.Seconds())}
 	e.Judge(mean, acc, l.evals.classes)
 	l.evals.results = append(l.evals.results, e)
-	rec := metrics.Record{At: m.at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
-	rec.Set(metrics.TestLoss, mean)
+	rec := records.Record{At: m.at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
+	rec.Set(records.TestLoss, mean)
 	if l.evals.classes {
-		rec.Set(metrics.TestAccuracy, acc)
+		rec.Set(records.TestAccuracy, acc)
 	}
 	l.write(rec)
 	if l.r.TrainEnd == 0 {

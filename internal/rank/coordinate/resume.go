@@ -8,6 +8,8 @@ import (
 	"fluentps/internal/policy/work"
 	"fluentps/internal/rank/resume"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // ResumeSides puts the sides of this rank at the checkpoint.
@@ -62,24 +64,24 @@ func (l *Lead) resume(q *resume.Origin) {
 }
 
 // openSinks opens the metrics files: new ones, or those of the run that is resumed.
-func (r *Run) openSinks() (metrics.Sink, error) {
+func (r *Run) openSinks() (records.Sink, error) {
 	names, of := r.station.Config.Metrics.Sinks, r.subject(time.Now())
 	switch {
 	case r.From != nil:
 		of.Began, of.Start = of.Now.Add(-r.From.State.Trained), r.From.Manifest.Iteration
-		return r.Folder.ResumeSinks(names, r.From.State.Sinks, of)
+		return records.Resume(r.Folder.Folder, names, r.From.State.Sinks, of)
 	case r.Search.Again:
-		return r.Folder.ResumeSinks(names, nil, of)
+		return records.Resume(r.Folder.Folder, names, nil, of)
 	}
-	return r.Folder.OpenSinks(names, of)
+	return records.Open(r.Folder.Folder, names, of)
 }
 
 // subject says what the records of this run are of.
-func (r *Run) subject(now time.Time) metrics.Subject {
-	of := metrics.Subject{Run: r.station.Config.Name, Began: now, Now: now}
+func (r *Run) subject(now time.Time) records.Subject {
+	of := records.Subject{Run: r.station.Config.Name, Began: now, Now: now}
 	for i := range r.station.Config.Sync {
 		rule := &r.station.Config.Sync[i]
-		of.Rules = append(of.Rules, metrics.Rule{Match: rule.Match, Scheme: rule.Schemes()})
+		of.Rules = append(of.Rules, records.Rule{Match: rule.Match, Scheme: rule.Schemes()})
 	}
 	return of
 }
@@ -97,7 +99,7 @@ func (r *Run) keptIterations() (rows []byte, err error) {
 			starts[i] = r.From.Starts[r.station.Roles.Leader(rank)]
 		}
 	}
-	rows, r.From.Unrecorded, err = r.Folder.KeptIterations(starts)
+	rows, r.From.Unrecorded, err = timings.Kept(r.Folder.Folder, starts)
 	if n := r.From.Unrecorded; n > 0 {
 		r.station.Log.Warn(fmt.Sprintf("iterations.csv lacks the times of %d iterations before iteration %d, over all "+
 			"workers: a part of a run that was killed leaves none, and a long one only its first ones", n, r.From.Manifest.Iteration))

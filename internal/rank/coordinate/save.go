@@ -16,6 +16,7 @@ import (
 	"fluentps/internal/policy/work"
 	"fluentps/internal/rank/link"
 	"fluentps/internal/rank/resume"
+	"fluentps/internal/show/metrics/records"
 )
 
 // The final checkpoint: when training is over, nothing is in flight and every push was folded or dropped, so it is a cut
@@ -224,5 +225,5 @@ func (r *Run) sinkSizes() map[string]int64 {
 	if r.Folder == nil {
 		return nil
 	}
-	return r.Folder.SinkSizes(r.station.Config.Metrics.Sinks)
+	return records.Sizes(r.Folder.Folder, r.station.Config.Metrics.Sinks)
 }

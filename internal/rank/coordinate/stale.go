@@ -3,6 +3,7 @@ package coordinate
 import (
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
 )
 
 // Stale counts a push that rank 0's server has committed.
@@ -33,7 +34,7 @@ func (l *Lead) collect(reports []report) {
 }
 
 // setStale sets the staleness and delays of a record.
-func (l *Lead) setStale(rec *metrics.Record) {
+func (l *Lead) setStale(rec *records.Record) {
 	var all metrics.Hist
 	for i := range l.window.stale {
 		h := &l.window.stale[i]
@@ -41,14 +42,14 @@ func (l *Lead) setStale(rec *metrics.Record) {
 		rec.Rules = append(rec.Rules, metrics.StalenessOf(h))
 	}
 	if all.N() > 0 {
-		rec.Set(metrics.StalenessP50, float64(all.Quantile(0.5)))
-		rec.Set(metrics.StalenessMax, float64(all.Max()))
+		rec.Set(records.StalenessP50, float64(all.Quantile(0.5)))
+		rec.Set(records.StalenessMax, float64(all.Max()))
 	}
 	if s := l.r.Server; s != nil {
 		delayed := s.Delayed()
 		for _, n := range l.delayed {
 			delayed += n
 		}
-		rec.Set(metrics.DelayedPulls, float64(delayed))
+		rec.Set(records.DelayedPulls, float64(delayed))
 	}
 }

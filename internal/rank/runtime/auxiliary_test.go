@@ -13,6 +13,7 @@ import (
 
 	"fluentps/internal/disk/durable"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
@@ -39,8 +40,8 @@ func (b blocking) Fill(x []float32, y []int32, rows []int32) {
 
 func TestFilesBesideTheCheckpointDoNotChangeTheCodeOfAStop(t *testing.T) {
 	want := mustTrain(t, load(t, "train.stop={updates: 60}"), 6).Summary.ParametersSHA256
-	for _, names := range [][]string{{metrics.IterationsName}, {"summary.txt"}, {"histograms.csv"},
-		{metrics.SummaryName}, {metrics.IterationsName, "summary.txt", "histograms.csv", metrics.SummaryName}} {
+	for _, names := range [][]string{{timings.FileName}, {"summary.txt"}, {"histograms.csv"},
+		{metrics.SummaryName}, {timings.FileName, "summary.txt", "histograms.csv", metrics.SummaryName}} {
 		t.Run(strings.Join(names, " "), func(t *testing.T) {
 			dir, once, looks, signals := filepath.Join(t.TempDir(), "out"), &sync.Once{}, new(atomic.Int32), make(chan string, 1)
 			var warn lines
@@ -147,7 +148,7 @@ func TestIterationsOfAKilledPartAreMissing(t *testing.T) {
 	mustRunPart(t, load(t, "train.stop={updates: 20}"), 6, dir, dir)
 	rows := func() int {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(dir, metrics.IterationsName))
+		text, err := os.ReadFile(filepath.Join(dir, timings.FileName))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +158,7 @@ func TestIterationsOfAKilledPartAreMissing(t *testing.T) {
 		t.Fatalf("%d rows of two parts that ended in order, want 80", n)
 	}
 	// As if the second part had been killed after its checkpoint: the file is the one of the first part.
-	text, err := os.ReadFile(filepath.Join(dir, metrics.IterationsName))
+	text, err := os.ReadFile(filepath.Join(dir, timings.FileName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +169,7 @@ func TestIterationsOfAKilledPartAreMissing(t *testing.T) {
 			kept.WriteString(line)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, metrics.IterationsName), []byte(kept.String()), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, timings.FileName), []byte(kept.String()), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	var warn lines

@@ -17,6 +17,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/link"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 )
@@ -155,7 +156,7 @@ func TestHierarchyInTheRunFolder(t *testing.T) {
 	if m := w.Members[0]; m.Rank != 2 || m.Samples != 240 || m.ComputeS < 0.06 {
 		t.Errorf("member %+v, which 2 ms were injected into 30 times", m)
 	}
-	all, err := metrics.ReadIterations(filepath.Join(dir, metrics.IterationsName))
+	all, err := timings.Read(filepath.Join(dir, timings.FileName))
 	if err != nil || len(all) != 4 {
 		t.Fatalf("times of %d ranks, %v", len(all), err)
 	}
@@ -174,7 +175,7 @@ func TestHierarchyInTheRunFolder(t *testing.T) {
 		}
 	}
 	// At times the leader has no core for longer than its member sleeps.
-	if waited := func(it metrics.Iteration) bool { return it.Blocked+it.Pull >= time.Millisecond }; !slices.ContainsFunc(all[0], waited) {
+	if waited := func(it timings.Iteration) bool { return it.Blocked+it.Pull >= time.Millisecond }; !slices.ContainsFunc(all[0], waited) {
 		t.Errorf("the leader has never waited for its slow member: %+v", all[0])
 	}
 	plan, err := os.ReadFile(filepath.Join(dir, "plan.txt"))

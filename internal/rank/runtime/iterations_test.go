@@ -15,12 +15,13 @@ import (
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
 
 // recorded trains with a run folder and returns the content of its iterations.csv.
-func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Summary, [][]metrics.Iteration) {
+func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Summary, [][]timings.Iteration) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	res, errs := world(t, load(t, set...), ranks, func(o *Options) {
@@ -32,7 +33,7 @@ func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Sum
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	all, err := metrics.ReadIterations(filepath.Join(dir, metrics.IterationsName))
+	all, err := timings.Read(filepath.Join(dir, timings.FileName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestIterationsAddUpToTheSummary(t *testing.T) {
 func TestIterationsStayWithinTheirRoom(t *testing.T) {
 	var warn lines
 	s, all := recorded(t, 6, &warn, "cluster.memory_max=68MiB", "train.stop={epochs: 40}", "evaluate.every_epochs=0")
-	const room = (68<<20 - layout.ProgramBytes) / 256 / metrics.IterationBytes
+	const room = (68<<20 - layout.ProgramBytes) / 256 / timings.IterationBytes
 	for w, of := range all {
 		if len(of) != room || s.PerWorker[w].Iterations <= room || of[room-1].Iter != room-1 {
 			t.Errorf("worker %d: %d rows of %d iterations, want the first %d", w, len(of), s.PerWorker[w].Iterations, room)
@@ -141,7 +142,7 @@ type blockingIterations struct {
 }
 
 func (s blockingIterations) Fill(x []float32, y []int32, rows []int32) {
-	s.once.Do(func() { _ = os.MkdirAll(filepath.Join(s.dir, "."+metrics.IterationsName+".new", "x"), 0o777) })
+	s.once.Do(func() { _ = os.MkdirAll(filepath.Join(s.dir, "."+timings.FileName+".new", "x"), 0o777) })
 	s.Table.Fill(x, y, rows)
 }
 
@@ -184,7 +185,7 @@ func TestUnreadableRowsOfAnEarlierPart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
 			mustRunPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
-			path := filepath.Join(dir, metrics.IterationsName)
+			path := filepath.Join(dir, timings.FileName)
 			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 				t.Fatal(err)
 			}
@@ -212,12 +213,12 @@ func TestRowsAreBoundedOverAllParts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	to := func(updates int) *configs.Config {
 		c := load(t, fmt.Sprintf("train.stop={updates: %d}", updates), "evaluate.every_epochs=0")
-		c.Cluster.MemoryMax = layout.ProgramBytes + most*256*metrics.IterationBytes
+		c.Cluster.MemoryMax = layout.ProgramBytes + most*256*timings.IterationBytes
 		return c
 	}
 	mustRunPart(t, to(150), 6, dir, "")
 	mustRunPart(t, to(300), 6, dir, dir)
-	all, err := metrics.ReadIterations(filepath.Join(dir, metrics.IterationsName))
+	all, err := timings.Read(filepath.Join(dir, timings.FileName))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"fluentps/internal/comm/inproc"
 	"fluentps/internal/configs"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/scheme"
 )
 
@@ -25,7 +26,7 @@ var (
 
 // recordedLead is the largest lead that a reader of the records finds.
 func recordedLead(res Result) int64 {
-	return metrics.LeadsOf(res.Iterations, time.Duration(res.Summary.ClockErrorNS)).Max(res.Iterations)
+	return timings.LeadsOf(res.Iterations, time.Duration(res.Summary.ClockErrorNS)).Max(res.Iterations)
 }
 
 // boundOf is the largest lead that the schemes of all shards allow; false: some shard has no bound.

@@ -13,6 +13,7 @@ import (
 	"fluentps/internal/disk/lock"
 	"fluentps/internal/rank/resume"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
@@ -95,7 +96,7 @@ func TestARunThatHasLostItsFolderWritesNoCheckpoint(t *testing.T) {
 			if dirs, err := checkpoint.List(filepath.Join(dir, checkpoint.Folder)); err != nil || len(dirs) > 0 {
 				t.Errorf("checkpoints %v, %v", dirs, err)
 			}
-			for _, name := range []string{metrics.SummaryName, "summary.txt", "metrics.jsonl", "histograms.csv", metrics.IterationsName} {
+			for _, name := range []string{metrics.SummaryName, "summary.txt", "metrics.jsonl", "histograms.csv", timings.FileName} {
 				if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Size() > 0 {
 					t.Errorf("it wrote %s", name)
 				}

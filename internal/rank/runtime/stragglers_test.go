@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // A worker sleeps for at least half of what is drawn for an iteration, not at all if nothing is drawn, and never less in all up to an
@@ -54,8 +54,8 @@ func TestStragglersSleepWhatIsDrawn(t *testing.T) {
 // one of them computes by itself. A file that lacks a worker is refused.
 func TestARunReplaysATrace(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, metrics.IterationsName)
-	rows := string(metrics.IterationsHeader()) + "0,0,0,0.004,0.001,0,0,0,8\n0,1,0,0.002,0,0.001,0,0,8\n1,0,0,0.001,0,0,0,0,8\n"
+	path := filepath.Join(dir, timings.FileName)
+	rows := string(timings.Header()) + "0,0,0,0.004,0.001,0,0,0,8\n0,1,0,0.002,0,0.001,0,0,8\n1,0,0,0.001,0,0,0,0,8\n"
 	if err := os.WriteFile(path, []byte(rows), 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/workload"
 )
 
@@ -36,7 +37,7 @@ type iteration struct {
 	allReadable bool              // the previous exchange is over
 	allWritable bool              // nothing of the previous exchange is left to send
 	header      wire.Header       // the content of Forwarded
-	rec         metrics.Iteration // the record of the iteration
+	rec         timings.Iteration // the record of the iteration
 	timing      timing
 	isOwn       bool // the batch is this worker's own, and this task is its first of the batch
 
@@ -127,7 +128,7 @@ func (w *Side) compute(task core.Task) {
 	injected := it.timing.late + it.timing.slept + it.timing.paused
 	it.settleSlowness(computing - injected)
 	w.counters.computeUsual = smooth(w.counters.computeUsual, computing-injected)
-	it.rec = metrics.Iteration{Iter: task.Iter, Start: it.timing.end - it.timing.pushing - computing - w.station.Began +
+	it.rec = timings.Iteration{Iter: task.Iter, Start: it.timing.end - it.timing.pushing - computing - w.station.Began +
 		w.station.Before, Compute: computing, Injected: injected, Push: it.timing.pushing, Samples: int(it.header.Samples)}
 	if task.Keep == core.Again {
 		it.rec.Samples = 0 // they count in the task that computed them

@@ -8,6 +8,7 @@ import (
 	"fluentps/internal/core"
 	"fluentps/internal/plan/origin"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/timeline"
 )
 
@@ -85,7 +86,7 @@ func (w *Side) Index() int { return w.index }
 func (w *Side) Timeline() *timeline.Worker { return w.o.Timeline }
 
 // Records holds the times of the worker's iterations.
-func (w *Side) Records() *metrics.Recorder { return &w.counters.records }
+func (w *Side) Records() *timings.Recorder { return &w.counters.records }
 
 // Over says that the worker has nothing left to do.
 func (w *Side) Over() bool { return w.done && !w.deltas.own.isActive() }

@@ -9,7 +9,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/core/steps"
 	"fluentps/internal/plan/layout"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // Steps of the ranks of a host between two exchanges with the servers (cluster.hierarchy: node with local). A step of a team is
@@ -149,7 +149,7 @@ func (it *iteration) finishRound(iter int64, sum *timing, samples int64) {
 	st := it.w.station
 	it.isOwn = true
 	it.timing.conclude(st.Transport.Now())
-	it.rec = metrics.Iteration{Iter: iter, Start: it.timing.end - sum.pushing - sum.forward - st.Began + st.Before,
+	it.rec = timings.Iteration{Iter: iter, Start: it.timing.end - sum.pushing - sum.forward - st.Began + st.Before,
 		Compute: sum.forward, Injected: sum.late + sum.slept + sum.paused, Push: sum.pushing, Samples: int(samples)}
 }
 

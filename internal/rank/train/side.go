@@ -18,6 +18,7 @@ import (
 	"fluentps/internal/rank/link"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/timeline"
 	"fluentps/kernels"
 	"fluentps/ps/workload"
@@ -121,7 +122,7 @@ type counters struct {
 	samples      int64
 	threads      int64 // of the worker's own iterations; 0: none has moved
 	spans        metrics.Spans
-	records      metrics.Recorder
+	records      timings.Recorder
 	pace         metrics.Pace
 	computeUsual time.Duration // computing time of an iteration, smoothed, without injected slowness
 	found        origin.Log    // values that are not finite

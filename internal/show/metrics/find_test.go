@@ -58,3 +58,35 @@ func TestFindRun(t *testing.T) {
 		})
 	}
 }
+
+// A run that is killed in its first moments leaves a folder that the next run recognizes.
+func TestIsRunFolder(t *testing.T) {
+	for files, want := range map[string]bool{
+		"":                           false,
+		"logs/":                      true,
+		"logs/ run.lock":             true,
+		"config.yaml logs/ run.lock": true,
+		"logs/ run.json":             true,
+		"logs/ thesis.tex":           false,
+		"thesis.tex":                 false,
+	} {
+		dir := t.TempDir()
+		for _, name := range strings.Fields(files) {
+			var err error
+			if strings.HasSuffix(name, "/") {
+				err = os.Mkdir(filepath.Join(dir, name), 0o777)
+			} else {
+				err = os.WriteFile(filepath.Join(dir, name), nil, 0o666)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := IsRunFolder(dir); got != want {
+			t.Errorf("%q: %t, want %t", files, got, want)
+		}
+	}
+	if IsRunFolder(filepath.Join(t.TempDir(), "none")) {
+		t.Error("a missing folder is taken for a run folder")
+	}
+}

@@ -1,6 +1,9 @@
 package metrics
 
-import "testing"
+import (
+	"encoding/json"
+	"testing"
+)
 
 func TestEpochLossIsOfTheLastCompleteEpoch(t *testing.T) {
 	l := EpochLoss{Rows: 4}
@@ -18,5 +21,20 @@ func TestEpochLossIsOfTheLastCompleteEpoch(t *testing.T) {
 		if got := l.Value(); got == nil || float64(*got) != c.want {
 			t.Errorf("after push %d: %v, want %v", i, got, c.want)
 		}
+	}
+}
+
+func TestEpochLossIsSavedWhole(t *testing.T) {
+	a := EpochLoss{Rows: 10}
+	for range 3 {
+		a.Add(2, 6)
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := EpochLoss{Rows: 10}
+	if err := json.Unmarshal(text, &b); err != nil || a != b {
+		t.Fatalf("%+v was read back as %+v: %v", a, b, err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"fluentps/internal/disk/durable"
+	"fluentps/internal/show/metrics/records"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // nobody is the ID of a user who is not root.
@@ -204,18 +206,19 @@ func TestLinksInARunFolderAreNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{durable.Beside("summary.json"), "summary.json", "metrics.csv", "metrics.jsonl",
-		durable.Beside(IterationsName), IterationsName, LogName(0)} {
+		durable.Beside(timings.FileName), timings.FileName, LogName(0)} {
 		if err := os.Symlink(treasure, f.Path(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	link := "is a symbolic link"
+	of := records.Subject{Run: "a", Rules: []records.Rule{{Match: "*", Scheme: "bsp"}}}
 	errs := map[string]error{"": f.Write("summary.json", []byte("{}"))}
-	_, errs["file exists"] = f.OpenSinks(sinkNames, subject(1))
+	_, errs["file exists"] = records.Open(f.Folder, records.SinkNames(), of)
 	_, errs[link] = f.OpenLog(0)
-	_, resumed := f.ResumeSinks(sinkNames, map[string]int64{"csv": 3}, subject(1))
-	_, _, kept := f.KeptIterations([]int64{3})
-	i, err := f.CreateIterations()
+	_, resumed := records.Resume(f.Folder, records.SinkNames(), map[string]int64{"csv": 3}, of)
+	_, _, kept := timings.Kept(f.Folder, []int64{3})
+	i, err := timings.Create(f.Folder)
 	if err == nil {
 		err = i.Close(true)
 	}
@@ -235,7 +238,7 @@ func TestLinksInARunFolderAreNotFollowed(t *testing.T) {
 	if data, err := os.ReadFile(treasure); err != nil || string(data) != "worker,iter\nsecret\n" {
 		t.Errorf("the file outside has %q, %v", data, err)
 	}
-	for _, name := range []string{"summary.json", IterationsName} {
+	for _, name := range []string{"summary.json", timings.FileName} {
 		if info, err := os.Lstat(f.Path(name)); err != nil || !info.Mode().IsRegular() {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"fluentps/internal/show/metrics/records"
 )
 
 const (
@@ -26,13 +28,13 @@ type Progress struct {
 	width    int
 	interval time.Duration
 
-	lines   int           // printed so far, without headers
-	next    time.Duration // earlier records are not shown
-	judged  time.Duration // earlier evaluations are not shown
-	last    Record        // the last record of Update
-	done    float64       // the part of the budget used at last, 0 to 1; NaN if unknown
-	pending bool          // last has not been shown: Finish shows it
-	bar     string        // on the current line of the terminal; "" when that line is clear
+	lines   int            // printed so far, without headers
+	next    time.Duration  // earlier records are not shown
+	judged  time.Duration  // earlier evaluations are not shown
+	last    records.Record // the last record of Update
+	done    float64        // the part of the budget used at last, 0 to 1; NaN if unknown
+	pending bool           // last has not been shown: Finish shows it
+	bar     string         // on the current line of the terminal; "" when that line is clear
 }
 
 // NewProgress returns a Progress that writes to w. terminal and width (columns; 0: unknown) describe w. interval is the time
@@ -45,7 +47,7 @@ func NewProgress(w io.Writer, terminal bool, width int, interval time.Duration) 
 }
 
 // Update shows r if it is time to. done is the part of the budget that is used, 0 to 1; NaN if unknown.
-func (p *Progress) Update(r Record, done float64) error {
+func (p *Progress) Update(r records.Record, done float64) error {
 	p.last, p.done, p.pending = r, done, true
 	if r.At < p.next {
 		return nil
@@ -130,14 +132,14 @@ func (p *Progress) write(text string) error {
 // The header and the line of a batch log share their widths: 10 8 10 12 15 10 9.
 const lineHeader = " iteration    epoch       loss    samples/s  stale p50/max  blocked %       ETA"
 
-func lineText(r *Record, done float64) string {
+func lineText(r *records.Record, done float64) string {
 	return fmt.Sprintf("%10d %8.2f %10s %12s %14s %10s %9s", r.Iteration, r.Epoch, lossText(r),
 		speedText(r), staleText(r), blockedText(r), etaText(r.At, done))
 }
 
 // barText is at most width-1 columns long, because many terminals wrap when the last column is written. On a narrow terminal it
 // leaves out the later fields first, then the bar.
-func barText(r *Record, done float64, width int) string {
+func barText(r *records.Record, done float64, width int) string {
 	room := width - 1
 	fraction := min(max(done, 0), 1)
 	if math.IsNaN(fraction) {
@@ -171,8 +173,8 @@ func (e *Evaluation) line() string {
 	return text
 }
 
-func lossText(r *Record) string {
-	v, ok := r.Get(TrainLoss)
+func lossText(r *records.Record) string {
+	v, ok := r.Get(records.TrainLoss)
 	switch {
 	case !ok:
 		return absent
@@ -182,8 +184,8 @@ func lossText(r *Record) string {
 	return fixed(v, 4)
 }
 
-func speedText(r *Record) string {
-	v, _ := r.Get(SamplesPerS)
+func speedText(r *records.Record) string {
+	v, _ := r.Get(records.SamplesPerS)
 	return rate(v)
 }
 
@@ -192,9 +194,9 @@ const staleWidth = 14
 
 // staleText is the staleness of each rule with pushes, in the order of the rules. If the column is too narrow for all, it is an
 // upper bound: the staleness of the rule with the largest maximum.
-func staleText(r *Record) string {
+func staleText(r *records.Record) string {
 	var all []string
-	var most Staleness
+	var most records.Staleness
 	for _, of := range r.Rules {
 		if of.Pushes > 0 {
 			all = append(all, fmt.Sprintf("%d/%d", of.P50, of.Max))
@@ -209,16 +211,16 @@ func staleText(r *Record) string {
 	case len(all) > 0:
 		return text
 	}
-	p50, ok := r.Get(StalenessP50)
-	largest, okMax := r.Get(StalenessMax)
+	p50, ok := r.Get(records.StalenessP50)
+	largest, okMax := r.Get(records.StalenessMax)
 	if !ok && !okMax {
 		return absent
 	}
 	return fixed(p50, 0) + "/" + fixed(largest, 0)
 }
 
-func blockedText(r *Record) string {
-	v, _ := r.Get(BlockedShare)
+func blockedText(r *records.Record) string {
+	v, _ := r.Get(records.BlockedShare)
 	return fixed(100*v, 1)
 }
 

@@ -5,16 +5,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fluentps/internal/show/metrics/records"
 )
 
-func at(s float64) Record {
-	r := Record{At: time.Duration(s * float64(time.Second)), Iteration: int64(48 * s), Epoch: s / 40, Samples: int64(12340 * s)}
+func at(s float64) records.Record {
+	r := records.Record{At: time.Duration(s * float64(time.Second)), Iteration: int64(48 * s), Epoch: s / 40, Samples: int64(12340 * s)}
 	if s > 0 {
-		r.Set(TrainLoss, 2.3/(1+s/10))
-		r.Set(SamplesPerS, 12340.4)
-		r.Set(StalenessP50, 1)
-		r.Set(StalenessMax, 3)
-		r.Set(BlockedShare, 0.0525)
+		r.Set(records.TrainLoss, 2.3/(1+s/10))
+		r.Set(records.SamplesPerS, 12340.4)
+		r.Set(records.StalenessP50, 1)
+		r.Set(records.StalenessMax, 3)
+		r.Set(records.BlockedShare, 0.0525)
 	}
 	return r
 }
@@ -22,7 +24,7 @@ func at(s float64) Record {
 func TestProgressLines(t *testing.T) {
 	var w writes
 	p := NewProgress(&w, false, 0, 30*time.Second)
-	update := func(r Record, done float64) {
+	update := func(r records.Record, done float64) {
 		if err := p.Update(r, done); err != nil {
 			t.Fatal(err)
 		}
@@ -32,11 +34,11 @@ func TestProgressLines(t *testing.T) {
 		update(at(s), s/400)
 	}
 	bad := at(120)
-	bad.Set(TrainLoss, math.NaN())
+	bad.Set(records.TrainLoss, math.NaN())
 	update(bad, 0.3)
 	bad.At = 150 * time.Second
-	bad.Set(TrainLoss, 1e7)
-	bad.Set(SamplesPerS, 3.25)
+	bad.Set(records.TrainLoss, 1e7)
+	bad.Set(records.SamplesPerS, 3.25)
 	update(bad, 1e-9)
 	if err := p.Println("worker 3 waits for shard 2"); err != nil {
 		t.Fatal(err)
@@ -51,8 +53,8 @@ func TestProgressLines(t *testing.T) {
 
 // The staleness of the rules is shown in their order. If there are too many, the rule with the largest one stands for all.
 func TestProgressShowsEachRulesStaleness(t *testing.T) {
-	rule := func(p50, most int64) Staleness { return Staleness{Pushes: 1, P50: p50, Max: most} }
-	for want, rules := range map[string][]Staleness{
+	rule := func(p50, most int64) records.Staleness { return records.Staleness{Pushes: 1, P50: p50, Max: most} }
+	for want, rules := range map[string][]records.Staleness{
 		"1/3":            nil, // the staleness of all shards
 		"2/7":            {rule(2, 7)},
 		"0/0 2/7":        {rule(0, 0), rule(2, 7)},
@@ -135,7 +137,7 @@ func TestProgressLinesComeSoonerAtFirst(t *testing.T) {
 		p := NewProgress(&w, false, 0, c.interval)
 		for now := time.Duration(0); now <= c.until; now += 50 * time.Millisecond {
 			before := len(w)
-			if err := p.Update(Record{At: now}, 0.5); err != nil {
+			if err := p.Update(records.Record{At: now}, 0.5); err != nil {
 				t.Fatal(err)
 			}
 			if len(w) > before {
@@ -173,7 +175,7 @@ func TestEvaluationsAmongProgressLines(t *testing.T) {
 func TestProgressBar(t *testing.T) {
 	var w writes
 	p := NewProgress(&w, true, 120, 30*time.Second)
-	for i, r := range []Record{at(0), at(0.01), at(1), at(1.04), at(20)} {
+	for i, r := range []records.Record{at(0), at(0.01), at(1), at(1.04), at(20)} {
 		if err := p.Update(r, float64(i)/4); err != nil {
 			t.Fatal(err)
 		}

@@ -220,8 +220,8 @@ type Resumed struct {
 	Iteration  int64  `json:"iteration"`
 	Samples    int64  `json:"samples"`
 	TrainedS   Float  `json:"trained_s"` // training time of the earlier parts
-	// Unrecorded is how many iterations of all workers before this part have no row in IterationsName: those of a part that was
-	// killed, those beyond IterationsMax, and those that a scheme skipped.
+	// Unrecorded is how many iterations of all workers before this part have no row in iterations.csv: those of a part that was
+	// killed, those beyond its limit, and those that a scheme skipped.
 	Unrecorded int64 `json:"iterations_unrecorded"`
 }
 

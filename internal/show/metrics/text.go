@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"fluentps/internal/show/metrics/timings"
 )
 
 // Rows and devices beyond these limits are in summary.json only: a thousand shards would bury the headline of summary.txt.
@@ -81,7 +83,7 @@ func headText(s *Summary, width int) string {
 		}
 		if q.Unrecorded > 0 {
 			part += fmt.Sprintf("; %s lacks the times of %s before it, over all workers: a part that is killed leaves none, "+
-				"and a long part only its first", IterationsName, Count(int(q.Unrecorded), "iteration"))
+				"and a long part only its first", timings.FileName, Count(int(q.Unrecorded), "iteration"))
 		}
 		line("resumed", "at iteration %s, sample %s: %s", thousands(q.Iteration), thousands(q.Samples), part)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // cause is what a worker's time was spent on.
@@ -120,7 +121,7 @@ func untold(r *Run) (c causes) {
 }
 
 // releasedBy finds the last push of another worker that landed while a worker was blocked after an iteration.
-func releasedBy(ends []end, worker int, it *metrics.Iteration) (by int, waited time.Duration) {
+func releasedBy(ends []end, worker int, it *timings.Iteration) (by int, waited time.Duration) {
 	from, to := it.End(), it.End()+it.Blocked
 	for k := sort.Search(len(ends), func(k int) bool { return ends[k].early > to }) - 1; k >= 0 && ends[k].early > from; k-- {
 		if ends[k].worker != worker {

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 var hostile = rapid.OneOf(rapid.SampledFrom([]string{"a", "bsp", "", "</style><script>alert(1)</script>",
@@ -44,12 +45,12 @@ func drawRun(t *rapid.T) *Run {
 		r.Rows = append(r.Rows, Row{n(), n(), n(), n(), n(), n(), n(), n(), n(), n(), n()})
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "workers") {
-		var all []metrics.Iteration
+		var all []timings.Iteration
 		for range rapid.IntRange(0, 4).Draw(t, "iterations") {
 			d := func() time.Duration {
 				return rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, time.Second, 1e18}).Draw(t, "d")
 			}
-			all = append(all, metrics.Iteration{Iter: rapid.SampledFrom([]int64{0, 1, 2, 3, 1 << 62}).Draw(t, "iter"),
+			all = append(all, timings.Iteration{Iter: rapid.SampledFrom([]int64{0, 1, 2, 3, 1 << 62}).Draw(t, "iter"),
 				Start: d(), Compute: d(), Injected: d(), Push: d(), Blocked: d(), Pull: d()})
 		}
 		r.Iterations = append(r.Iterations, all)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 var update = flag.Bool("update", false, "write the goldens")
@@ -42,13 +43,13 @@ func made(name, scheme string, seed uint64, speed float64, accuracies ...float64
 		r.Rows = append(r.Rows, row)
 		s.TestAccuracy = metrics.Some(a)
 	}
-	r.Summary, r.Iterations = s, make([][]metrics.Iteration, 2)
+	r.Summary, r.Iterations = s, make([][]timings.Iteration, 2)
 	for i := range 4 {
 		at := time.Duration(i) * 100 * ms
 		r.Iterations[0] = append(r.Iterations[0],
-			metrics.Iteration{Iter: int64(i), Start: at, Compute: 30 * ms, Push: 1 * ms, Blocked: 66 * ms, Pull: 3 * ms, Samples: 32})
+			timings.Iteration{Iter: int64(i), Start: at, Compute: 30 * ms, Push: 1 * ms, Blocked: 66 * ms, Pull: 3 * ms, Samples: 32})
 		r.Iterations[1] = append(r.Iterations[1],
-			metrics.Iteration{Iter: int64(i), Start: at, Compute: 90 * ms, Injected: 60 * ms, Push: 1 * ms, Blocked: 6 * ms,
+			timings.Iteration{Iter: int64(i), Start: at, Compute: 90 * ms, Injected: 60 * ms, Push: 1 * ms, Blocked: 6 * ms,
 				Pull: 3 * ms, Samples: 32})
 	}
 	return r

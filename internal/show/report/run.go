@@ -12,6 +12,7 @@ import (
 
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // Run is what is known of one run. Everything may be missing, because a run may have been killed.
@@ -22,7 +23,7 @@ type Run struct {
 	Chosen     []string          // the keys of Settings, or their sections, that the user wrote; those of a sweep first; nil: unknown
 	Swept      int               // so many of Chosen are keys of a sweep
 	Rows       []Row             // measurements, in the order of time
-	Iterations [][]metrics.Iteration
+	Iterations [][]timings.Iteration
 	Cut        bool            // iterations of some workers are missing, so they do not tell who waited for whom
 	Staleness  map[int64]int64 // how often each value occurred, over all shards
 	Notes      []string        // advice of summary.txt

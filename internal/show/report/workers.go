@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/report/plot"
 )
 
@@ -111,7 +111,7 @@ func leads(r *Run, id string) scene {
 		YLabel: "iterations ahead of the slowest", ZeroY: true,
 		Desc: "For each worker, at the start of each iteration, how many iterations it was ahead of the slowest worker; " +
 			"in long runs the mean over stretches of time." + r.clockWords()}
-	leads := metrics.LeadsOf(r.Iterations, r.clockError())
+	leads := timings.LeadsOf(r.Iterations, r.clockError())
 	mean := make([]float64, len(r.Iterations))
 	lines := make([]plot.Line, len(r.Iterations))
 	for w, all := range r.Iterations {
@@ -157,7 +157,7 @@ func largestLeads(groups []*Group) scene {
 		Desc: "For each run, how many iterations its fastest worker was ahead of its slowest, over time."}
 	for i, g := range groups {
 		r := g.Runs[0]
-		leads := metrics.LeadsOf(r.Iterations, r.clockError())
+		leads := timings.LeadsOf(r.Iterations, r.clockError())
 		end := leads.End().Seconds()
 		if end == 0 {
 			continue
@@ -231,7 +231,7 @@ type phase struct {
 
 // phases are the parts of an iteration in the order in which they are drawn. Push happens between the layers of backward; it is
 // drawn after it.
-func phases(it *metrics.Iteration, worker int, ends []end, turn, cut bool) (parts []phase) {
+func phases(it *timings.Iteration, worker int, ends []end, turn, cut bool) (parts []phase) {
 	slept := min(it.Injected, it.Compute)
 	_, waited := releasedBy(ends, worker, it)
 	wait := []phase{{behind, waited}, {answering, it.Blocked - waited}}
@@ -267,7 +267,7 @@ func window(r *Run) (from, to time.Duration) {
 	}
 	slices.Sort(periods)
 	length := time.Duration(1e9 * max(ganttIterations*periods[len(periods)/2], ganttSlow*periods[len(periods)-1]))
-	longest := slices.MaxFunc(r.Iterations, func(a, b []metrics.Iteration) int { return cmp.Compare(len(a), len(b)) })
+	longest := slices.MaxFunc(r.Iterations, func(a, b []timings.Iteration) int { return cmp.Compare(len(a), len(b)) })
 	from = longest[2*len(longest)/5].Start
 	if length >= last-from {
 		from, length = max(0, last-length), min(last, length)

@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/policy/straggler"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/sim/calibrate"
 	"fluentps/internal/sim/check"
 	"fluentps/internal/sim/simtest"
@@ -20,9 +21,9 @@ import (
 func record(t testing.TB, c simtest.Setting) calibrate.Recording {
 	t.Helper()
 	o := c.Options(t)
-	r := calibrate.Recording{Options: o, Iterations: make([][]metrics.Iteration, c.Workers), Path: "run/iterations.csv"}
+	r := calibrate.Recording{Options: o, Iterations: make([][]timings.Iteration, c.Workers), Path: "run/iterations.csv"}
 	o.Computed = func(w int, iter int64, from, until time.Duration) {
-		it := metrics.Iteration{Iter: iter, Start: from, Compute: until - from}
+		it := timings.Iteration{Iter: iter, Start: from, Compute: until - from}
 		for i := range o.Config.Faults { // of random slowness the run would not know
 			if f := &o.Config.Faults[i]; (f.Worker == w || f.Worker < 0) && f.Slow.Kind == "constant" {
 				it.Injected += f.Slow.Sleep

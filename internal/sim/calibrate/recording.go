@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/policy/straggler"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/sim"
 )
 
@@ -18,7 +19,7 @@ import (
 type Recording struct {
 	Options    sim.Options // Config and Plan of the run; the fit replaces Config.Simulate, except for PushNorm
 	Summary    *metrics.Summary
-	Iterations [][]metrics.Iteration // per worker
+	Iterations [][]timings.Iteration // per worker
 	Path       string                // path of the iterations file
 }
 
@@ -75,7 +76,7 @@ const oneRunHint = "; name the folder of one run, with its files unchanged"
 
 // refuseTimes fails if the times of a worker cannot be: it does one thing after the other, so they add up to at most its time. The
 // sum may be twice as long, because a run that was killed and resumed has lost rows.
-func refuseTimes(of []metrics.Iteration) error {
+func refuseTimes(of []timings.Iteration) error {
 	var end time.Duration
 	sum := 0.0
 	for i := range of {
@@ -108,7 +109,7 @@ func (r *Recording) refuseFold(n int, measured time.Duration) error {
 
 // Traces are the computing times of the workers. A recording of an earlier version does not tell its batches, but its configuration does.
 func (r *Recording) Traces() []straggler.Trace {
-	all := metrics.Traces(r.Iterations)
+	all := timings.Traces(r.Iterations)
 	for w, of := range all {
 		for i := range of {
 			if of[i].Samples == 0 {

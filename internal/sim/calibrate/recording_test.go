@@ -12,6 +12,7 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/sim"
 	"fluentps/internal/sim/calibrate"
 	"fluentps/internal/sim/check"
@@ -28,9 +29,9 @@ func recorded(t testing.TB) (o sim.Options, summary, iterations []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	iterations = metrics.IterationsHeader()
+	iterations = timings.Header()
 	for w, of := range r.Iterations {
-		keep := metrics.Recorder{Max: len(of)}
+		keep := timings.Recorder{Max: len(of)}
 		for _, it := range of {
 			keep.Add(it)
 			keep.Waited(it.Blocked, it.Pull)
@@ -53,7 +54,7 @@ func tryCalibrate(t *testing.T, o sim.Options, summary, iterations []byte) (err 
 	if err := json.Unmarshal(summary, r.Summary); err != nil {
 		return err
 	}
-	if r.Iterations, err = metrics.ParseIterations(bytes.NewReader(iterations)); err != nil {
+	if r.Iterations, err = timings.Parse(bytes.NewReader(iterations)); err != nil {
 		return err
 	}
 	cal, err := calibrate.Fit(r)
@@ -143,7 +144,7 @@ func TestRecordingsThatDoNotFitTogetherAreRefused(t *testing.T) {
 	good := func() calibrate.Recording {
 		r := calibrate.Recording{Options: o, Summary: &metrics.Summary{}, Path: "run/iterations.csv"}
 		var err error
-		if r.Iterations, err = metrics.ParseIterations(bytes.NewReader(iterations)); err != nil {
+		if r.Iterations, err = timings.Parse(bytes.NewReader(iterations)); err != nil {
 			t.Fatal(err)
 		}
 		if err = json.Unmarshal(summary, r.Summary); err != nil {
@@ -170,7 +171,7 @@ func TestRecordingsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		},
 		"run/iterations.csv: worker 0 takes 12": func(r *calibrate.Recording) {
 			for i := range r.Iterations[0] {
-				r.Iterations[0][i] = metrics.Iteration{Compute: time.Second}
+				r.Iterations[0][i] = timings.Iteration{Compute: time.Second}
 			}
 		},
 	} {

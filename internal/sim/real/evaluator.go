@@ -8,6 +8,7 @@ import (
 	"fluentps/internal/core"
 	"fluentps/internal/plan/origin"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
 	"fluentps/ps/workload"
 )
 
@@ -32,7 +33,7 @@ type evaluator struct {
 	leadMax  int64
 	rate     float64 // learning rate of the lead shard's last commit
 	evals    []metrics.Evaluation
-	records  []metrics.Record
+	records  []records.Record
 	target   *metrics.Float // virtual seconds when the target was reached
 	reason   string         // why the run ended early; "": it did not
 }
@@ -195,19 +196,19 @@ func (v *evaluator) evaluated(m mark, loss, accuracy float64) {
 	e := metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(at.Seconds())}
 	e.Judge(loss, accuracy, classes)
 	v.evals = append(v.evals, e)
-	rec := metrics.Record{At: at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
+	rec := records.Record{At: at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
 	if w := v.window; w.samples > 0 {
-		rec.Set(metrics.TrainLoss, w.loss/float64(w.samples))
+		rec.Set(records.TrainLoss, w.loss/float64(w.samples))
 		if classes {
-			rec.Set(metrics.TrainAccuracy, float64(w.correct)/float64(w.samples))
+			rec.Set(records.TrainAccuracy, float64(w.correct)/float64(w.samples))
 		}
 	}
 	v.window = window{}
-	rec.Set(metrics.TrainLR, v.rate)
-	rec.Set(metrics.LeadMax, float64(v.leadMax))
-	rec.Set(metrics.TestLoss, loss)
+	rec.Set(records.TrainLR, v.rate)
+	rec.Set(records.LeadMax, float64(v.leadMax))
+	rec.Set(records.TestLoss, loss)
 	if classes {
-		rec.Set(metrics.TestAccuracy, accuracy)
+		rec.Set(records.TestAccuracy, accuracy)
 	}
 	v.records = append(v.records, rec)
 	if goal := v.f.s.Config().Train.Stop.Target; goal > 0 && accuracy >= goal && v.target == nil {

@@ -16,7 +16,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/plan/layout"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/sim"
 	"fluentps/internal/sim/calibrate"
 	"fluentps/ps/workload"
@@ -92,19 +92,19 @@ func Near(t *testing.T, what string, got, want, share float64) {
 }
 
 // ReadIterations reads the iterations of every worker that recorded.
-func ReadIterations(t testing.TB, of []metrics.Recorder) [][]metrics.Iteration {
+func ReadIterations(t testing.TB, of []timings.Recorder) [][]timings.Iteration {
 	t.Helper()
-	text := metrics.IterationsHeader()
+	text := timings.Header()
 	for w := range of {
 		for k := range of[w].Chunks() {
 			text = append(text, of[w].Chunk(w, k)...)
 		}
 	}
-	path := filepath.Join(t.TempDir(), metrics.IterationsName)
+	path := filepath.Join(t.TempDir(), timings.FileName)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, err := metrics.ReadIterations(path)
+	all, err := timings.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}

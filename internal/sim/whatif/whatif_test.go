@@ -11,7 +11,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/configstest"
 	"fluentps/internal/policy/straggler"
-	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/sim"
 	"fluentps/internal/sim/calibrate"
 )
@@ -95,8 +95,8 @@ func TestNamesOfWhatRunsDo(t *testing.T) {
 
 // With gradients nothing is said of slow workers, and nothing is simulated for it.
 func TestSlowWorkersAreOfSpeedOnly(t *testing.T) {
-	times := func(s int) []metrics.Iteration { return []metrics.Iteration{{Compute: time.Duration(s) * time.Second}} }
-	q := Question{Gradients: true, Recording: calibrate.Recording{Iterations: [][]metrics.Iteration{times(1), times(1), times(9)}},
+	times := func(s int) []timings.Iteration { return []timings.Iteration{{Compute: time.Duration(s) * time.Second}} }
+	q := Question{Gradients: true, Recording: calibrate.Recording{Iterations: [][]timings.Iteration{times(1), times(1), times(9)}},
 		Load: func([]string) (sim.Options, error) { return sim.Options{}, errors.New("simulated") }}
 	if all, err := q.costs(make([]straggler.Trace, 3), run{}); len(all) > 0 || err != nil {
 		t.Errorf("%v, %v", all, err)

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/timings"
 )
 
 // lead prints the largest lead that the records of a run show.
 func lead(dir string) error {
-	all, err := metrics.ReadIterations(filepath.Join(dir, metrics.IterationsName))
+	all, err := timings.Read(filepath.Join(dir, timings.FileName))
 	if err != nil {
 		return err
 	}
@@ -24,6 +25,6 @@ func lead(dir string) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	fmt.Println(metrics.LeadsOf(all, time.Duration(s.ClockErrorNS)).Max(all))
+	fmt.Println(timings.LeadsOf(all, time.Duration(s.ClockErrorNS)).Max(all))
 	return nil
 }

@@ -18,6 +18,8 @@ import (
 	"fluentps/internal/disk/durable"
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/show/metrics"
+	"fluentps/internal/show/metrics/records"
+	"fluentps/internal/show/metrics/timings"
 	"fluentps/internal/show/report"
 )
 
@@ -34,7 +36,7 @@ const (
 
 // Is says whether a folder holds a run or what is left of one.
 func Is(dir string) bool {
-	for _, name := range []string{metrics.SummaryName, metrics.RunInfoName, "metrics.jsonl", metrics.IterationsName} {
+	for _, name := range []string{metrics.SummaryName, metrics.RunInfoName, "metrics.jsonl", timings.FileName} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
 			return true
 		}
@@ -151,14 +153,14 @@ var columns = map[string]func(*report.Row) *float64{
 	"at_s":                         func(r *report.Row) *float64 { return &r.At },
 	"iteration":                    func(r *report.Row) *float64 { return &r.Iteration },
 	"samples":                      func(r *report.Row) *float64 { return &r.Samples },
-	metrics.TrainLoss.String():     func(r *report.Row) *float64 { return &r.TrainLoss },
-	metrics.TrainAccuracy.String(): func(r *report.Row) *float64 { return &r.TrainAccuracy },
-	metrics.TestLoss.String():      func(r *report.Row) *float64 { return &r.TestLoss },
-	metrics.TestAccuracy.String():  func(r *report.Row) *float64 { return &r.TestAccuracy },
-	metrics.SamplesPerS.String():   func(r *report.Row) *float64 { return &r.SamplesPerS },
-	metrics.StalenessP50.String():  func(r *report.Row) *float64 { return &r.StalenessP50 },
-	metrics.StalenessMax.String():  func(r *report.Row) *float64 { return &r.StalenessMax },
-	metrics.BlockedShare.String():  func(r *report.Row) *float64 { return &r.Blocked },
+	records.TrainLoss.String():     func(r *report.Row) *float64 { return &r.TrainLoss },
+	records.TrainAccuracy.String(): func(r *report.Row) *float64 { return &r.TrainAccuracy },
+	records.TestLoss.String():      func(r *report.Row) *float64 { return &r.TestLoss },
+	records.TestAccuracy.String():  func(r *report.Row) *float64 { return &r.TestAccuracy },
+	records.SamplesPerS.String():   func(r *report.Row) *float64 { return &r.SamplesPerS },
+	records.StalenessP50.String():  func(r *report.Row) *float64 { return &r.StalenessP50 },
+	records.StalenessMax.String():  func(r *report.Row) *float64 { return &r.StalenessMax },
+	records.BlockedShare.String():  func(r *report.Row) *float64 { return &r.Blocked },
 }
 
 // records reads metrics.jsonl, or metrics.csv if the run wrote only that, or if more of it is whole.
@@ -238,19 +240,19 @@ func (in *reader) lost(name string, lines int) {
 
 // iterations reads iterations.csv, up to the first line that no run writes.
 func (in *reader) iterations() {
-	data := in.file(metrics.IterationsName, iterationsMax,
+	data := in.file(timings.FileName, iterationsMax,
 		"the times of iterations, and with them lead, causes of waiting and the Gantt chart, are unknown; a run writes them at its end")
 	if data == nil {
 		return
 	}
-	all, err := metrics.ParseIterations(bytes.NewReader(data))
-	for good := data; err != nil; all, err = metrics.ParseIterations(bytes.NewReader(good)) {
+	all, err := timings.Parse(bytes.NewReader(data))
+	for good := data; err != nil; all, err = timings.Parse(bytes.NewReader(good)) {
 		if good = upTo(good, err); good == nil {
-			in.damage("%s is damaged and was left out: %v", metrics.IterationsName, err)
+			in.damage("%s is damaged and was left out: %v", timings.FileName, err)
 			return
 		}
 		in.run.Cut = true
-		in.damage("%s was read up to its first damaged line: %v", metrics.IterationsName, err)
+		in.damage("%s was read up to its first damaged line: %v", timings.FileName, err)
 	}
 	in.run.Iterations = all
 }

@@ -1,4 +1,4 @@
-package metrics
+package records
 
 import (
 	stdcsv "encoding/csv"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fluentps/internal/disk/durable"
 
 	"pgregory.net/rapid"
 )
@@ -151,9 +153,9 @@ func TestCSVOfNoRecordsHasAHeader(t *testing.T) {
 	}
 }
 
-func TestOpenSinks(t *testing.T) {
+func TestOpen(t *testing.T) {
 	dir := t.TempDir()
-	s, err := At(dir).OpenSinks(sinkNames, subject(1))
+	s, err := Open(durable.Below(dir), sinkNames, subject(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,10 +175,10 @@ func TestOpenSinks(t *testing.T) {
 	if err := s.Record(records()[0]); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("Record after Close: %v, want fs.ErrClosed", err)
 	}
-	if _, err := At(dir).OpenSinks([]string{"csv"}, subject(1)); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("second OpenSinks: %v, want fs.ErrExist", err)
+	if _, err := Open(durable.Below(dir), []string{"csv"}, subject(1)); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("second Open: %v, want fs.ErrExist", err)
 	}
-	if _, err := At(dir).OpenSinks([]string{"tsv"}, subject(1)); err == nil ||
+	if _, err := Open(durable.Below(dir), []string{"tsv"}, subject(1)); err == nil ||
 		!strings.Contains(err.Error(), `sink "tsv" is not known; use some of jsonl, csv`) {
 		t.Errorf("unknown sink: %v", err)
 	}

@@ -1,4 +1,4 @@
-package metrics
+package records
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"fluentps/internal/disk/durable"
 	"fluentps/internal/show/metrics/metricstest"
 )
 
@@ -128,7 +129,7 @@ func TestEventsGoOnAfterResuming(t *testing.T) {
 		}
 		made := []checkpoint{{map[string]int64{}, 0}}
 		of := subject(0)
-		s, err := At(dir).OpenSinks(names, of)
+		s, err := Open(durable.Below(dir), names, of)
 		for part := range rapid.IntRange(1, 5).Draw(rt, "parts") {
 			if err != nil {
 				rt.Fatal(err)
@@ -142,7 +143,7 @@ func TestEventsGoOnAfterResuming(t *testing.T) {
 					rt.Fatal(err)
 				}
 				if rapid.Bool().Draw(rt, "checkpoint") {
-					made = append(made, checkpoint{At(dir).SinkSizes(names), iter})
+					made = append(made, checkpoint{Sizes(durable.Below(dir), names), iter})
 				}
 			}
 			if err := s.Close(); err != nil {
@@ -159,7 +160,7 @@ func TestEventsGoOnAfterResuming(t *testing.T) {
 			made = made[:1+rapid.IntRange(0, len(made)-1).Draw(rt, "from")]
 			from := made[len(made)-1]
 			of.Start, of.Now = from.iter, of.Now.Add(time.Duration(rapid.IntRange(-1, 2).Draw(rt, "later"))*time.Second)
-			s, err = At(dir).ResumeSinks(names, from.sizes, of)
+			s, err = Resume(durable.Below(dir), names, from.sizes, of)
 		}
 		if err == nil {
 			err = s.Close()
@@ -189,7 +190,7 @@ func TestEventsGoOnAfterResuming(t *testing.T) {
 // Files of others in the folder stay, and a link there is not followed.
 func TestEventsLeaveOtherFilesAlone(t *testing.T) {
 	dir := t.TempDir()
-	s, err := At(dir).OpenSinks([]string{sinkTensorBoard}, subject(0))
+	s, err := Open(durable.Below(dir), []string{sinkTensorBoard}, subject(0))
 	if err != nil || s.Close() != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func TestEventsLeaveOtherFilesAlone(t *testing.T) {
 		os.Symlink(treasure, link)); err != nil {
 		t.Fatal(err)
 	}
-	s, err = At(dir).ResumeSinks([]string{sinkTensorBoard}, nil, subject(0))
+	s, err = Resume(durable.Below(dir), []string{sinkTensorBoard}, nil, subject(0))
 	if err != nil || s.Close() != nil {
 		t.Fatal(err)
 	}

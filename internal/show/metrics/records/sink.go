@@ -1,4 +1,4 @@
-package metrics
+package records
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fluentps/internal/disk/durable"
 )
 
 // Sink writes the records of a run. Every record is one Write of one whole line or event, or a new file, and nothing is buffered. So
@@ -30,7 +32,7 @@ const (
 
 var sinkNames = []string{sinkJSONL, sinkCSV, sinkTensorBoard, sinkOpenMetrics}
 
-// SinkNames lists what OpenSinks knows.
+// SinkNames lists what Open knows.
 func SinkNames() []string { return slices.Clone(sinkNames) }
 
 // Spec says where records go and how often a line is printed.
@@ -64,12 +66,12 @@ func JSONL(w io.Writer) Sink { return &jsonl{lines{w: w}} }
 // not finite are NaN, +Inf or -Inf.
 func CSV(w io.Writer, rules int) Sink { return &csv{lines: lines{w: w}, names: ColumnNames(rules)} }
 
-// OpenSinks creates metrics.jsonl, metrics.csv, ... in the folder for the named sinks, and returns one Sink that writes to all of
+// Open creates metrics.jsonl, metrics.csv, ... in a run folder for the named sinks, and returns one Sink that writes to all of
 // them. An unknown name and an existing file are errors.
-func (f *RunFolder) OpenSinks(names []string, of Subject) (Sink, error) {
+func Open(in *durable.Folder, names []string, of Subject) (Sink, error) {
 	var all sinks
 	for _, name := range names {
-		s, err := f.openSink(name, of)
+		s, err := openSink(in, name, of)
 		if err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
@@ -82,7 +84,7 @@ func unknownSink(name string) error {
 	return fmt.Errorf("metrics: sink %q is not known; use some of %s", name, strings.Join(sinkNames, ", "))
 }
 
-func (f *RunFolder) openSink(name string, of Subject) (Sink, error) {
+func openSink(in *durable.Folder, name string, of Subject) (Sink, error) {
 	var sink func(io.Writer) Sink
 	switch name {
 	case sinkJSONL:
@@ -90,13 +92,13 @@ func (f *RunFolder) openSink(name string, of Subject) (Sink, error) {
 	case sinkCSV:
 		sink = func(w io.Writer) Sink { return CSV(w, len(of.Rules)) }
 	case sinkTensorBoard:
-		return f.openEvents(of.Began)
+		return openEvents(in, of.Began)
 	case sinkOpenMetrics:
-		return f.openOpenMetrics(of), nil
+		return openOpenMetrics(in, of), nil
 	default:
 		return nil, unknownSink(name)
 	}
-	file, err := f.CreateLog(sinkName(name))
+	file, err := in.CreateLog(sinkName(name))
 	if err != nil {
 		return nil, fmt.Errorf("metrics: open sink: %w", err)
 	}

@@ -1,4 +1,4 @@
-package metrics
+package records
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"fluentps/internal/disk/durable"
 
 	"pgregory.net/rapid"
 )
@@ -138,7 +140,7 @@ func TestOpenMetricsFileIsReplaced(t *testing.T) {
 	if err := os.Symlink(treasure, path); err != nil {
 		t.Fatal(err)
 	}
-	s, err := At(dir).OpenSinks([]string{sinkOpenMetrics}, subject(1))
+	s, err := Open(durable.Below(dir), []string{sinkOpenMetrics}, subject(1))
 	for _, r := range records() {
 		if err == nil {
 			err = s.Record(r)

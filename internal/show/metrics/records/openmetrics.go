@@ -1,4 +1,4 @@
-package metrics
+package records
 
 import (
 	"errors"
@@ -80,16 +80,16 @@ func OpenMetrics(write func(text []byte) error, of Subject) Sink {
 
 // openOpenMetrics writes to the run folder. Readers find a whole file: it is written under another name, and renamed. Nothing is
 // synced, because a crash of the host makes the values useless.
-func (f *RunFolder) openOpenMetrics(of Subject) Sink {
+func openOpenMetrics(in *durable.Folder, of Subject) Sink {
 	return OpenMetrics(func(text []byte) error {
 		beside := durable.Beside(OpenMetricsName)
-		file, err := f.Renew(beside)
+		file, err := in.Renew(beside)
 		if err == nil {
 			_, err = file.Write(text)
 			err = errors.Join(err, file.Close())
 		}
 		if err == nil {
-			err = f.Move(beside, OpenMetricsName)
+			err = in.Move(beside, OpenMetricsName)
 		}
 		if err != nil {
 			return fmt.Errorf("metrics: write record: %w", err)

@@ -1,4 +1,4 @@
-package metrics
+package timings
 
 import (
 	"math/rand/v2"
@@ -7,14 +7,17 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"fluentps/internal/disk/durable"
 )
 
 // Recorded iterations are read back to the nanosecond, for several workers with several chunks each.
 func TestIterationsAreReadBackAsRecorded(t *testing.T) {
 	dir, draw := t.TempDir(), rand.New(rand.NewPCG(1, 1))
-	f, err := At(dir).CreateIterations()
+	f, err := Create(durable.Below(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +46,7 @@ func TestIterationsAreReadBackAsRecorded(t *testing.T) {
 	if err := f.Close(true); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ReadIterations(filepath.Join(dir, IterationsName))
+	got, err := Read(filepath.Join(dir, FileName))
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%v: got other iterations than were recorded", err)
 	}
@@ -75,21 +78,21 @@ func TestAnIterationTakesTheMemoryThatPlanCounts(t *testing.T) {
 
 // Earlier versions wrote no samples.
 func TestIterationsOfAnEarlierVersion(t *testing.T) {
-	all, err := ParseIterations(strings.NewReader("worker,iter,start_s,compute_s,injected_s,push_s,blocked_s,pull_s\n0,3,1,2,0,0,0,0\n"))
+	all, err := Parse(strings.NewReader("worker,iter,start_s,compute_s,injected_s,push_s,blocked_s,pull_s\n0,3,1,2,0,0,0,0\n"))
 	if want := (Iteration{Iter: 3, Start: time.Second, Compute: 2 * time.Second}); err != nil || len(all) != 1 ||
 		!slices.Equal(all[0], []Iteration{want}) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
 
-// A file under the name IterationsName is whole.
+// A file under the name FileName is whole.
 func TestIterationsFileIsWholeOrNotThere(t *testing.T) {
 	dir := t.TempDir()
-	f, err := At(dir).CreateIterations()
+	f, err := Create(durable.Below(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, IterationsName)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(dir, FileName)); !os.IsNotExist(err) {
 		t.Errorf("while it is written: %v", err)
 	}
 	if err := f.Close(false); err != nil {
@@ -101,7 +104,7 @@ func TestIterationsFileIsWholeOrNotThere(t *testing.T) {
 }
 
 func TestIterationsThatNoRunWroteAreRefused(t *testing.T) {
-	head := strings.Join(iterationColumns, ",") + "\n"
+	head := strings.Join(columnNames, ",") + "\n"
 	before := strings.TrimSuffix(head, ",samples\n") + "\n" // of an earlier version
 	for _, c := range []struct{ text, want string }{
 		{"", "line 1 is not the header of iterations: worker,iter,"},
@@ -118,9 +121,9 @@ func TestIterationsThatNoRunWroteAreRefused(t *testing.T) {
 		{head + "0,0,0,0,0,0,0,0,1000000001\n", `line 2: samples is "1000000001"`},
 		{before + "0,0,0,0,0,0,0,0\n0,0,0,0,0,0,0,0,1\n", "line 3: 9 columns, must be 8"},
 		{head + "1,0,0,0,0,0,0,0,1\n", "no iterations of worker 0, but some of worker 1"},
-		{head + strings.Repeat("0,0,0,0,0,0,0,0,1\n", IterationsMax+1), "more than 1000000 rows"},
+		{head + strings.Repeat("0,0,0,0,0,0,0,0,1\n", RowsMax+1), "more than 1000000 rows"},
 	} {
-		_, err := parseIterations(strings.NewReader(c.text))
+		_, err := parseAll(strings.NewReader(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.80q: %v, want %q", c.text, err, c.want)
 		}
@@ -135,5 +138,38 @@ func TestOwnTimeIsWithoutTheInjectedSlowness(t *testing.T) {
 	it.Injected = 60
 	if it.Own() != 0 {
 		t.Errorf("own %d, want 0: no time is negative", it.Own())
+	}
+}
+
+func TestIterationsBeforeTheCheckpointAreKept(t *testing.T) {
+	dir := t.TempDir()
+	if rows, lacks, err := Kept(durable.Below(dir), []int64{1, 3}); err != nil || rows != nil || lacks != 4 {
+		t.Fatalf("%q, lacks %d, %v without a file", rows, lacks, err)
+	}
+	text := string(Header()) + "0,0,0,1,0,0,0,0,4\n0,1,1,1,0,0,0,0,4\n1,0,0,1,0,0,0,0,4\n1,5,1,1,0,0,0,0,4\n2,0,0,1,0,0,0,0,4\n"
+	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	rows, lacks, err := Kept(durable.Below(dir), []int64{1, 6})
+	if want := "0,0,0,1,0,0,0,0,4\n1,0,0,1,0,0,0,0,4\n1,5,1,1,0,0,0,0,4\n"; err != nil || string(rows) != want || lacks != 4 {
+		t.Errorf("%q, lacks %d, want 4: %v", rows, lacks, err)
+	}
+	earlier := strings.ReplaceAll(strings.Replace(text, ",samples\n", "\n", 1), ",4\n", "\n")
+	path := filepath.Join(dir, FileName)
+	if err := os.WriteFile(path, []byte(earlier), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	rows, lacks, err = Kept(durable.Below(dir), []int64{1, 6})
+	if want := "0,0,0,1,0,0,0,0,0\n1,0,0,1,0,0,0,0,0\n1,5,1,1,0,0,0,0,0\n"; err != nil || string(rows) != want || lacks != 4 {
+		t.Errorf("of an earlier version: %q, lacks %d, want 4: %v", rows, lacks, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, lacks, err := Kept(durable.Below(dir), []int64{1, 6}); err == nil || !strings.Contains(err.Error(), "or remove it") || lacks != 7 {
+		t.Errorf("of a FIFO: lacks %d, want 7: %v", lacks, err)
 	}
 }

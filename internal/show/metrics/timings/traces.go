@@ -1,4 +1,4 @@
-package metrics
+package timings
 
 import "fluentps/internal/policy/straggler"
 

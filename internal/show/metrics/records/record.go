@@ -1,4 +1,6 @@
-package metrics
+// Package records holds the state of a run at one time, and writes it in four forms: a line of JSON, a row of a table, an event for
+// TensorBoard, and a text for a monitoring agent. A run that resumes cuts off what it wrote after its checkpoint.
+package records
 
 import (
 	"fmt"
@@ -61,11 +63,6 @@ var ruleColumns = [...]string{"staleness_p50", "staleness_p99", "staleness_max"}
 type Staleness struct {
 	Pushes        int64 // the number of these pushes; with 0 the other fields mean nothing
 	P50, P99, Max int64
-}
-
-// StalenessOf summarizes a histogram of staleness.
-func StalenessOf(h *Hist) Staleness {
-	return Staleness{Pushes: h.N(), P50: h.Quantile(0.5), P99: h.Quantile(0.99), Max: h.Max()}
 }
 
 // Record is the state of a run at one time. It is a plain value: Rules is never changed, so a copy is independent.

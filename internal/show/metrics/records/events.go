@@ -1,4 +1,4 @@
-package metrics
+package records
 
 import (
 	"bufio"
@@ -127,8 +127,8 @@ func appendFrame(b, event []byte) []byte {
 }
 
 // openEvents makes the first event file of a run.
-func (f *RunFolder) openEvents(began time.Time) (Sink, error) {
-	in := f.MakeIn(EventsFolder, 0o777)
+func openEvents(run *durable.Folder, began time.Time) (Sink, error) {
+	in := run.MakeIn(EventsFolder, 0o777)
 	defer in.Close()
 	file, err := in.CreateLog(EventsName(began))
 	if err != nil {
@@ -156,8 +156,8 @@ func eventFiles(in *durable.Folder) (names []string, sizes []int64, err error) {
 }
 
 // eventsSize is the size of all event files together; 0 if there are none.
-func (f *RunFolder) eventsSize() (sum int64) {
-	in := f.In(EventsFolder)
+func eventsSize(run *durable.Folder) (sum int64) {
+	in := run.In(EventsFolder)
 	defer in.Close()
 	if in.Err() != nil {
 		return 0
@@ -172,8 +172,8 @@ func (f *RunFolder) eventsSize() (sum int64) {
 // resumeEvents begins a new event file, because a TensorBoard that is running has read the old ones. It cuts these off, in their
 // order, where they were at the checkpoint, so that all files together hold each record once. The new file tells a TensorBoard that
 // has read more to forget it.
-func (f *RunFolder) resumeEvents(size int64, of Subject) (Sink, error) {
-	in := f.MakeIn(EventsFolder, 0o777)
+func resumeEvents(run *durable.Folder, size int64, of Subject) (Sink, error) {
+	in := run.MakeIn(EventsFolder, 0o777)
 	defer in.Close()
 	s, err := resumeEventsIn(in, size, of)
 	if err != nil {
