@@ -32,7 +32,7 @@ func golden(t *testing.T, yamlFile string, got []byte) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v; run go test ./configs -update", err)
+		t.Fatalf("%v; run go test ./internal/configs -update", err)
 	}
 	if !bytes.Equal(got, want) {
 		t.Errorf("output differs from %s\n--- got\n%s--- want\n%s", file, got, want)

@@ -1,6 +1,10 @@
 package scheme
 
-import "math"
+import (
+	"math"
+
+	"fluentps/internal/policy/terms"
+)
 
 // ASPParams is empty: asp has no keys of its own.
 type ASPParams struct{}
@@ -21,6 +25,7 @@ var asp = Entry{
 	Params:   func() Params { return &ASPParams{} },
 	LeadMax:  func(Params) (int64, bool) { return 0, false },
 	Whole:    func(Common, Params) bool { return false },
+	Says:     Says{Papers: terms.Cite("yao2019fluentps")},
 	New:      newASP,
 
 	NeverWaits: func(Params) bool { return true },

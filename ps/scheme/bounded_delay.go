@@ -1,6 +1,10 @@
 package scheme
 
-import "fmt"
+import (
+	"fmt"
+
+	"fluentps/internal/policy/terms"
+)
 
 // BoundedDelayParams are the keys of a bounded_delay rule.
 type BoundedDelayParams struct {
@@ -35,6 +39,7 @@ var boundedDelay = Entry{
 	Bound:    "tau",
 	LeadMax:  func(p Params) (int64, bool) { return p.(*BoundedDelayParams).Tau, true },
 	Whole:    func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	Says:     Says{Papers: terms.Cite("li2014scaling")},
 	New:      newBoundedDelay,
 }
 

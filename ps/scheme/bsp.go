@@ -31,7 +31,7 @@ var bsp = Entry{
 	Bound:   "scheme: ssp, staleness",
 	LeadMax: func(Params) (int64, bool) { return 0, true },
 	Whole:   func(c Common, p Params) bool { return c.Fold == FoldRank || p.(*BSPParams).Strict },
-	Says:    Says{Traits: []terms.Trait{terms.OneRound}},
+	Says:    Says{Papers: terms.Cite("yao2019fluentps"), Traits: []terms.Trait{terms.OneRound}},
 	New:     newBSP,
 }
 

@@ -46,7 +46,7 @@ var coded = Entry{
 	Scope:  PerShard,
 	Fold:   FoldRank,
 	Behind: true,
-	Says: Says{Terms: []Term{{If: []terms.Cond{terms.Is("work.policy", "!=", "coded")},
+	Says: Says{Papers: terms.Cite("tandon2017gradient"), Terms: []Term{{If: []terms.Cond{terms.Is("work.policy", "!=", "coded")},
 		Why: "{scheme} decodes the pushes of work.policy coded, but that is {work.policy}",
 		Out: "set work.policy: coded, or another scheme"}}},
 	Weight:  NoWeight,

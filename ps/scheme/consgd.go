@@ -3,6 +3,8 @@ package scheme
 import (
 	"fmt"
 	"math"
+
+	"fluentps/internal/policy/terms"
 )
 
 // ConSGDParams are the keys of a consgd rule.
@@ -58,6 +60,7 @@ var consgd = Entry{
 	},
 	Whole:      func(c Common, _ Params) bool { return c.Fold == FoldRank },
 	NeverWaits: func(p Params) bool { return p.(*ConSGDParams).Staleness < 0 },
+	Says:       Says{Papers: terms.Cite("jiang2017heterogeneity")},
 	New:        newConSGD,
 }
 

@@ -1,6 +1,10 @@
 package scheme
 
-import "fmt"
+import (
+	"fmt"
+
+	"fluentps/internal/policy/terms"
+)
 
 // DropParams are the keys of a drop rule.
 type DropParams struct {
@@ -41,6 +45,7 @@ var drop = Entry{
 	Agrees:   func(p Params) bool { return p.(*DropParams).Contributors == contributorsStep },
 	LeadMax:  func(Params) (int64, bool) { return 0, true },
 	Whole:    func(Common, Params) bool { return true },
+	Says:     Says{Papers: terms.Cite("chen2016revisiting", "yao2019fluentps")},
 	New:      newDrop,
 }
 

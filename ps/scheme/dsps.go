@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fluentps/internal/policy/terms"
 )
 
 // DSPSParams are the keys of a dsps rule.
@@ -52,6 +54,7 @@ var dsps = Entry{
 	Bound:   "s_max",
 	LeadMax: func(p Params) (int64, bool) { return p.(*DSPSParams).SMax, true },
 	Whole:   func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	Says:    Says{Papers: terms.Cite("yao2019fluentps")},
 	New:     newDSPS,
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fluentps/internal/policy/terms"
 )
 
 // DSSPMode says whether s_u is a bound.
@@ -65,6 +67,7 @@ var dssp = Entry{
 		return d.SU, true
 	},
 	Whole: func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	Says:  Says{Papers: terms.Cite("zhao2019dssp")},
 	New:   newDSSP,
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"fluentps/internal/policy/terms"
 )
 
 // DynSGDParams are the keys of a dynsgd rule.
@@ -62,6 +64,7 @@ var dynsgd = Entry{
 	},
 	Whole:      func(Common, Params) bool { return false },
 	NeverWaits: func(p Params) bool { return p.(*DynSGDParams).Staleness < 0 },
+	Says:       Says{Papers: terms.Cite("jiang2017heterogeneity")},
 	New:        newDynSGD,
 }
 

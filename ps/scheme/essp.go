@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"fluentps/internal/policy/terms"
 )
 
 // ESSPParams are the keys of an essp rule.
@@ -44,6 +46,7 @@ var essp = Entry{
 	Bound:   "staleness",
 	LeadMax: func(p Params) (int64, bool) { return p.(*ESSPParams).Staleness, true },
 	Whole:   func(Common, Params) bool { return false },
+	Says:    Says{Papers: terms.Cite("dai2015essp")},
 	New:     newESSP,
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"fluentps/internal/policy/terms"
 )
 
 // PSSPMode says what the probability of a pause depends on.
@@ -97,6 +99,7 @@ var pssp = Entry{
 	Bound:   "staleness",
 	LeadMax: func(p Params) (int64, bool) { return p.(*PSSPParams).HardCap, p.(*PSSPParams).HardCap > 0 },
 	Whole:   func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	Says:    Says{Papers: terms.Cite("yao2019fluentps")},
 	New:     newPSSP,
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"fluentps/internal/policy/terms"
 )
 
 // QuorumParams are the keys of a quorum rule.
@@ -58,6 +60,7 @@ var quorum = Entry{
 	Params:   func() Params { return &QuorumParams{MAD: 3, GraceMax: 1} },
 	LeadMax:  func(Params) (int64, bool) { return 0, false },
 	Whole:    func(Common, Params) bool { return false },
+	Says:     Says{Papers: terms.Cite("douillard2026decoupled")},
 	New:      newQuorum,
 }
 

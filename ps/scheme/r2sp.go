@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"fluentps/internal/policy/terms"
 )
 
 // R2SPParams are the keys of an r2sp rule.
@@ -55,6 +57,7 @@ var r2sp = Entry{
 	},
 	LeadMax: func(p Params) (int64, bool) { return 1, p.(*R2SPParams).SkipAfter == 0 },
 	Whole:   func(Common, Params) bool { return false },
+	Says:    Says{Papers: terms.Cite("chen2019round")},
 	New:     newR2SP,
 }
 

@@ -3,6 +3,8 @@ package scheme
 import (
 	"fmt"
 	"math"
+
+	"fluentps/internal/policy/terms"
 )
 
 // RennalaParams are the keys of a rennala rule.
@@ -44,6 +46,7 @@ var rennala = Entry{
 	Params:   func() Params { return &RennalaParams{} },
 	LeadMax:  func(Params) (int64, bool) { return 0, false },
 	Whole:    func(Common, Params) bool { return false },
+	Says:     Says{Papers: terms.Cite("tyurin2023optimal")},
 	New:      newRennala,
 
 	DropsStale: true,

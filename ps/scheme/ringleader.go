@@ -48,7 +48,7 @@ var ringleader = Entry{
 	},
 	Means: func(_ Params, workers int) int { return workers },
 	Whole: func(Common, Params) bool { return false },
-	Says:  Says{Traits: []terms.Trait{terms.Alike}},
+	Says:  Says{Papers: terms.Cite("maranjyan2025ringleader"), Traits: []terms.Trait{terms.Alike}},
 	New:   newRingleader,
 
 	NeverWaits: func(p Params) bool { return p.(*RingleaderParams).Staleness < 0 },

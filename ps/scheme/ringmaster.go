@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"fluentps/internal/policy/terms"
 )
 
 // RingmasterParams are the keys of a ringmaster rule.
@@ -35,6 +37,7 @@ var ringmaster = Entry{
 	Params:   func() Params { return &RingmasterParams{} },
 	LeadMax:  func(Params) (int64, bool) { return 0, false },
 	Whole:    func(Common, Params) bool { return false },
+	Says:     Says{Papers: terms.Cite("maranjyan2025ringmaster")},
 	New:      newRingmaster,
 
 	DropsStale: true,

@@ -56,6 +56,7 @@ var softsync = Entry{
 	},
 	Whole:      func(Common, Params) bool { return false },
 	NeverWaits: func(p Params) bool { return p.(*SoftsyncParams).Staleness < 0 },
+	Says:       Says{Papers: []Paper{}},
 	New:        newSoftsync,
 }
 

@@ -3,6 +3,8 @@ package scheme
 import (
 	"errors"
 	"fmt"
+
+	"fluentps/internal/policy/terms"
 )
 
 // SSPParams are the keys of an ssp rule.
@@ -44,6 +46,7 @@ var ssp = Entry{
 	Bound:   "staleness",
 	LeadMax: func(p Params) (int64, bool) { return p.(*SSPParams).Staleness, true },
 	Whole:   func(c Common, _ Params) bool { return c.Fold == FoldRank },
+	Says:    Says{Papers: terms.Cite("ho2013ssp", "yao2019fluentps")},
 	New:     newSSP,
 }
 

@@ -14,6 +14,8 @@ type (
 	Cond = terms.Cond // a condition of a Term: a Key, or Not
 	Key  = terms.Key  // a comparison with a key of the YAML
 	Not  = terms.Not
+
+	Paper = terms.Paper // of Says.Papers: a run that uses the scheme cites it
 )
 
 // Terms are those of all schemes, by their traits, and then those of this one.

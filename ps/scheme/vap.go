@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"fluentps/internal/policy/terms"
 )
 
 // VAPParams are the keys of a vap rule.
@@ -56,6 +58,7 @@ var vap = Entry{
 		return max(s, 0), s >= 0
 	},
 	Whole: func(Common, Params) bool { return false },
+	Says:  Says{Papers: terms.Cite("dai2015essp")},
 	New:   newVAP,
 }
 

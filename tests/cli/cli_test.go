@@ -29,6 +29,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"fluentps/internal/comm/mpi/mpitest"
+	"fluentps/internal/configs"
 )
 
 var binDir string // holds the fluentps under test
@@ -62,6 +63,14 @@ func withBinary(m *testing.M) int {
 	return m.Run()
 }
 
+// writeSchema writes the schema that the tables make into a folder.
+func writeSchema(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "schema.json"), configs.Schema(), 0o644)
+}
+
 func TestScripts(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -73,6 +82,9 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", binDir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", env.WorkDir)
+			if err := writeSchema(filepath.Join(env.WorkDir, "made")); err != nil {
+				return err
+			}
 			// Open MPI keeps its jobs below one folder in TMPDIR, so each script that runs in parallel needs its own. Paths there
 			// must be short, and that of testscript is long.
 			tmp, err := os.MkdirTemp("", "cli-")

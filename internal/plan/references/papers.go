@@ -1,47 +1,10 @@
 package references
 
-// papers are the papers of each thing by the keys of entries. A thing without papers has an empty list.
+// papers are those of each thing that does not say so itself, by the keys of entries. A thing without papers has an empty list.
 var papers = map[Use][]string{
-	{Scheme, "bsp"}:           {"yao2019fluentps"},
-	{Scheme, "asp"}:           {"yao2019fluentps"},
-	{Scheme, "ssp"}:           {"ho2013ssp", "yao2019fluentps"},
-	{Scheme, "bounded_delay"}: {"li2014scaling"},
-	{Scheme, "dssp"}:          {"zhao2019dssp"},
-	{Scheme, "pssp"}:          {"yao2019fluentps"},
-	{Scheme, "dsps"}:          {"yao2019fluentps"},
-	{Scheme, "drop"}:          {"chen2016revisiting", "yao2019fluentps"},
-	{Scheme, "softsync"}:      {},
-	{Scheme, "consgd"}:        {"jiang2017heterogeneity"},
-	{Scheme, "dynsgd"}:        {"jiang2017heterogeneity"},
-	{Scheme, "r2sp"}:          {"chen2019round"},
-	{Scheme, "vap"}:           {"dai2015essp"},
-	{Scheme, "essp"}:          {"dai2015essp"},
-	{Scheme, "ringmaster"}:    {"maranjyan2025ringmaster"},
-	{Scheme, "rennala"}:       {"tyurin2023optimal"},
-	{Scheme, "ringleader"}:    {"maranjyan2025ringleader"},
-	{Scheme, "quorum"}:        {"douillard2026decoupled"},
-	{Scheme, "coded"}:         {"tandon2017gradient"},
-
-	{Send, "auto"}: {}, {Send, "fifo"}: {}, {Send, "aligned"}: {},
-	{Send, "priority"}: {"jayarajan2019priority"},
-	{Send, "credit"}:   {"peng2019generic"},
-
-	{Payload, "float32"}: {}, {Payload, "float16"}: {}, {Payload, "bfloat16"}: {}, {Payload, "threshold"}: {},
-	{Payload, "topk"}: {"lin2018deep"},
-
 	{Optimizer, "sgd"}: {}, {Optimizer, "momentum"}: {}, {Optimizer, "nesterov"}: {},
 	{Optimizer, "adam"}: {"kingma2015method"},
 	{Optimizer, "lars"}: {"you2017large"},
-
-	{Work, "fixed"}:       {},
-	{Work, "dbs"}:         {"ye2020dynamic"},
-	{Work, "r2sp_batch"}:  {"chen2019round"},
-	{Work, "flexrr"}:      {"harlap2016addressing"},
-	{Work, "epsp"}:        {"zhou2019falcon"},
-	{Work, "anytime"}:     {"ferdinand2019minibatch"},
-	{Work, "dropcompute"}: {"giladi2023variance"},
-	{Work, "partial"}:     {"ozfatura2018speeding"},
-	{Work, "coded"}:       {"tandon2017gradient"},
 
 	{Model, "softmax"}: {}, {Model, "mlp"}: {}, {Model, "logistic"}: {}, {Model, "sparse_logistic"}: {},
 	{Model, "matrix_factorization"}: {}, {Model, "synthetic"}: {},

@@ -8,6 +8,11 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/policy/local"
+	"fluentps/internal/policy/payload"
+	"fluentps/internal/policy/send"
+	"fluentps/internal/policy/terms"
+	"fluentps/internal/policy/work"
+	"fluentps/ps/scheme"
 )
 
 // Kind is what a name is of.
@@ -74,15 +79,17 @@ func Text(c *configs.Config) string {
 	var order []string
 	forWhat := map[string][]string{}
 	var own []string
+	texts := map[string]string{}
 	for _, u := range Uses(c) {
 		what := fmt.Sprintf("%s %s", u.Kind, u.Name)
-		keys := u.papers()
-		if len(keys) == 0 {
+		list := u.papers()
+		if len(list) == 0 {
 			own = append(own, what)
 		}
-		for _, k := range keys {
+		for _, p := range list {
+			k := p.Key
 			if forWhat[k] == nil {
-				order = append(order, k)
+				order, texts[k] = append(order, k), whole(p).text(k)
 			}
 			forWhat[k] = append(forWhat[k], what)
 		}
@@ -93,22 +100,43 @@ func Text(c *configs.Config) string {
 		fmt.Fprintf(&b, "%% Without a paper of its own here: %s.\n", strings.Join(own, ", "))
 	}
 	for _, k := range order {
-		fmt.Fprintf(&b, "\n%% for %s\n%s", strings.Join(forWhat[k], ", "), entries[k].text(k))
+		fmt.Fprintf(&b, "\n%% for %s\n%s", strings.Join(forWhat[k], ", "), texts[k])
 	}
 	return b.String()
 }
 
-// papers are the keys of entries. A thing that a program of its own has registered has none.
-func (u Use) papers() []string {
+// papers are those that the entry of a thing states, or else the rows of papers. A thing that a program of its own has
+// registered may state some, too.
+func (u Use) papers() []terms.Paper {
 	switch u.Kind {
+	case Scheme:
+		e, _ := scheme.All.Lookup(u.Name)
+		return e.Says.Papers
+	case Send:
+		e, _ := send.All.Lookup(u.Name)
+		return e.Says.Papers
+	case Payload:
+		e, _ := payload.All.Lookup(u.Name)
+		return e.Says.Papers
+	case Work:
+		e, _ := work.All.Lookup(u.Name)
+		return e.Says.Papers
 	case Local:
 		e, _ := local.All.Lookup(u.Name)
-		return e.Papers
+		return terms.Cite(e.Papers...)
 	case Period:
 		e, _ := local.Periods.Lookup(u.Name)
-		return e.Papers
+		return terms.Cite(e.Papers...)
 	}
-	return papers[u]
+	return terms.Cite(papers[u]...)
+}
+
+// whole is the paper of an entry that states it itself, or the one of entries that has its key.
+func whole(p terms.Paper) entry {
+	if p.Title == "" {
+		return entries[p.Key]
+	}
+	return entry{p.Authors, p.Title, p.Venue, p.Year, p.ArXiv}
 }
 
 // entry is one paper.

@@ -2,6 +2,7 @@ package references
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,8 +21,7 @@ import (
 // Everything that a configuration can name is in the table, if only with an empty list, and the table names nothing else.
 func TestEveryNameHasItsPapers(t *testing.T) {
 	known := map[Use]bool{}
-	for kind, names := range map[Kind][]string{Scheme: scheme.All.Names(), Send: send.All.Names(),
-		Payload: payload.All.Names(), Optimizer: optim.Names(), Work: work.All.Names(),
+	for kind, names := range map[Kind][]string{Optimizer: optim.Names(),
 		Slowness: straggler.All.Names(), Model: workload.ModelNames(), Data: dataset.SetNames(), Baseline: {"allreduce", "pslite"}} {
 		for _, name := range names {
 			if name == "none" {
@@ -61,6 +61,21 @@ func TestEveryNameHasItsPapers(t *testing.T) {
 			t.Errorf("the period %s names no paper", e.Name)
 		}
 	}
+	stated := slices.Concat(usesOf(Scheme, scheme.All.Names()), usesOf(Send, send.All.Names()), usesOf(Payload, payload.All.Names()),
+		usesOf(Work, work.All.Names()))
+	for _, u := range stated {
+		if source := sourceOf(u); u.papers() == nil && !strings.HasPrefix(source, "ours") {
+			t.Errorf("%v: its source is %q, but Says.Papers is missing; an empty list says that no paper is cited for it", u, source)
+		}
+		for _, p := range u.papers() {
+			if whole(p).title == "" || whole(p).year < 1950 || p.Title != "" && entries[p.Key].title != "" {
+				t.Errorf("%v cites %+v, which is no entry, or is one and written out again", u, p)
+			}
+			if p.Title == "" {
+				cited[p.Key] = true
+			}
+		}
+	}
 	for k := range cited {
 		if entries[k].title == "" {
 			t.Errorf("%s is cited, but is no entry", k)
@@ -70,6 +85,46 @@ func TestEveryNameHasItsPapers(t *testing.T) {
 		if !cited[k] || e.authors == "" || e.year < 1990 || e.venue == "" && e.arxiv == "" {
 			t.Errorf("entry %s: %+v, cited %v", k, e, cited[k])
 		}
+	}
+}
+
+// sourceOf is what the entry says of its source, in words.
+func sourceOf(u Use) string {
+	switch u.Kind {
+	case Scheme:
+		e, _ := scheme.All.Lookup(u.Name)
+		return e.Paper
+	case Send:
+		e, _ := send.All.Lookup(u.Name)
+		return e.Paper
+	case Payload:
+		e, _ := payload.All.Lookup(u.Name)
+		return e.Paper
+	}
+	e, _ := work.All.Lookup(u.Name)
+	return e.Source
+}
+
+func usesOf(kind Kind, names []string) (all []Use) {
+	for _, n := range names {
+		all = append(all, Use{kind, n})
+	}
+	return all
+}
+
+// TestAnEntryStatesItsOwnPaper: a new scheme, here or in another module, brings its paper along, and no other file names it.
+func TestAnEntryStatesItsOwnPaper(t *testing.T) {
+	own, _ := scheme.All.Lookup("asp")
+	own.Name = "own"
+	own.Says = scheme.Says{Papers: []scheme.Paper{{Key: "blatt2007convergent",
+		Authors: "Blatt, Doron and Hero, Alfred O. and Gauchman, Hillel",
+		Title:   "A Convergent Incremental Gradient Method with a Constant Step Size", Venue: "SIAM Journal on Optimization", Year: 2007}}}
+	before := scheme.All
+	t.Cleanup(func() { scheme.All = before })
+	scheme.All = append(slices.Clone(before), own)
+	text := Text(configstest.Load(t, `sync=[{match: "*", scheme: own}]`))
+	if want := "% for scheme own\n@inproceedings{blatt2007convergent,\n  author = {Blatt, Doron and "; !strings.Contains(text, want) {
+		t.Errorf("%q is not in\n%s", want, text)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestTemplatesAreWhatTheWriterWrites(t *testing.T) {
 		}
 		want, err := os.ReadFile(path)
 		if err != nil || got != string(want) {
-			t.Errorf("%s: %v; the writer says\n%s\nafter checking the difference: go test ./slurm -update", path, err, got)
+			t.Errorf("%s: %v; the writer says\n%s\nafter checking the difference: go test ./internal/plan/slurm -update", path, err, got)
 		}
 	}
 	files, err := filepath.Glob("../../../slurm/templates/*.sbatch")

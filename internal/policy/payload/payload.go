@@ -56,16 +56,19 @@ func Defaults() Params { return Params{Ratio: 0.01, Thresholds: "exact", Thresho
 
 // All is the table of codecs, the default first.
 var All = named.Table[Entry]{
-	{Name: "float32", Rule: "every element as it is, 4 bytes", Paper: "IEEE 754-2008, binary32", Evidence: "M",
+	{Name: "float32", Says: terms.Says{Papers: []terms.Paper{}},
+		Rule: "every element as it is, 4 bytes", Paper: "IEEE 754-2008, binary32", Evidence: "M",
 		make: func(Params) Codec { return dense{full} }},
 	{Name: "float16", Rule: "every element rounded to 11 significant bits, ties to even, 2 bytes; from 65520 on infinite",
-		Paper: "IEEE 754-2008, binary16", Evidence: "M", Lossy: true, Says: terms.Says{Terms: overflows},
+		Paper: "IEEE 754-2008, binary16", Evidence: "M", Lossy: true, Says: terms.Says{Papers: []terms.Paper{}, Terms: overflows},
 		make: func(Params) Codec { return dense{half} }},
-	{Name: "bfloat16", Rule: "every element rounded to 8 significant bits, ties to even, 2 bytes; the range of float32",
+	{Name: "bfloat16", Says: terms.Says{Papers: []terms.Paper{}},
+		Rule:  "every element rounded to 8 significant bits, ties to even, 2 bytes; the range of float32",
 		Paper: "the upper half of a binary32, as in TensorFlow", Evidence: "M", Lossy: true,
 		make: func(Params) Codec { return dense{brain} }},
-	{Name: "topk", Rule: "the ceil(ratio*n) elements of largest magnitude, of equal ones those of lower index, with " +
-		"their indices; the rest is added to the next vector",
+	{Name: "topk", Says: terms.Says{Papers: terms.Cite("lin2018deep")},
+		Rule: "the ceil(ratio*n) elements of largest magnitude, of equal ones those of lower index, with " +
+			"their indices; the rest is added to the next vector",
 		Paper: "Aji and Heafield (EMNLP 2017); the memory: Stich, Cordonnier and Jaggi (NeurIPS 2018), after Seide et " +
 			"al. (Interspeech 2014)", Evidence: "A", Lossy: true, Residual: true,
 		make: func(p Params) Codec {
@@ -74,8 +77,9 @@ var All = named.Table[Entry]{
 			}
 			return &sparse{ratio: p.Ratio}
 		}},
-	{Name: "threshold", Rule: "the elements of a magnitude above threshold with their indices, or where these are " +
-		"more than ceil(ratio*n), so many of largest magnitude; the rest is added to the next vector",
+	{Name: "threshold", Says: terms.Says{Papers: []terms.Paper{}},
+		Rule: "the elements of a magnitude above threshold with their indices, or where these are " +
+			"more than ceil(ratio*n), so many of largest magnitude; the rest is added to the next vector",
 		Paper: "Strom (Interspeech 2015) as told in DL4J's article on distributed training; there an element is sent as " +
 			"its sign alone", Evidence: "R", Lossy: true, Residual: true,
 		make: func(p Params) Codec { return &sparse{ratio: p.Ratio, threshold: float32(p.Threshold), cut: true} }},

@@ -143,11 +143,13 @@ func (e Entry) Stated() []terms.Term { return terms.Of(e.Terms(), e.Facts()) }
 var All = named.Table[Entry]{
 	{Name: "auto", Rule: "aligned over a thin link between hosts, where layers wait for each other; else fifo",
 		Paper: "ours: an order costs nothing where a window is needed anyway", Keys: []string{"window"}, New: newAuto, Reply: newAutoReply},
-	{Name: "fifo", Rule: "a piece leaves when its gradient is ready and it fits into the window of bytes in flight to " +
-		"its server", Paper: "FluentPS (Cluster 2019), sPush as released [C]; the window is ours",
+	{Name: "fifo", Says: terms.Says{Papers: []terms.Paper{}},
+		Rule: "a piece leaves when its gradient is ready and it fits into the window of bytes in flight to " +
+			"its server", Paper: "FluentPS (Cluster 2019), sPush as released [C]; the window is ours",
 		Keys: []string{"window"}, New: newFifo, Reply: newFifoReply},
-	{Name: "priority", Rule: "pieces of the first layers leave first, but none interrupts a shard; the others wait " +
-		"until they fit into the window of bytes in flight to their server",
+	{Name: "priority", Says: terms.Says{Papers: terms.Cite("jayarajan2019priority")},
+		Rule: "pieces of the first layers leave first, but none interrupts a shard; the others wait " +
+			"until they fit into the window of bytes in flight to their server",
 		Paper: "P3: priority-based parameter propagation (Jayarajan et al., MLSys 2019) [A]; its window is one slice, " +
 			"ours two of the largest pieces; a slice is a shard and a piece in one",
 		Keys: []string{"window"}, New: newPriority, Reply: newPriorityReply},
@@ -155,8 +157,9 @@ var All = named.Table[Entry]{
 		"same shards, so that servers can answer them",
 		Paper: "ours, after P3: of the shards that became ready meanwhile, the one at the place with the largest power of two as a factor",
 		Keys:  []string{"window"}, New: newAligned, Reply: newPriorityReply},
-	{Name: "credit", Rule: "as priority, with so many bytes in flight as make the shortest steps: found by a Bayesian " +
-		"search while the run goes on",
+	{Name: "credit", Says: terms.Says{Papers: terms.Cite("peng2019generic")},
+		Rule: "as priority, with so many bytes in flight as make the shortest steps: found by a Bayesian " +
+			"search while the run goes on",
 		Paper: "ByteScheduler (Peng et al., SOSP 2019) [A]; a credit per server and not per worker, and the details of the search, are ours [R]",
 		Keys:  []string{"credit", "tune"}, New: newCredit, Reply: newFixedCredit},
 }

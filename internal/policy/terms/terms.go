@@ -180,12 +180,32 @@ type Holds[F Fact | Trait] struct {
 	Holds bool
 }
 
-// Says is what an entry states of itself: what holds where it is chosen, beyond what its other fields imply, and its own
-// terms. A scheme has traits, everything else has facts.
+// Says is what an entry states of itself: what holds where it is chosen, beyond what its other fields imply, its own
+// terms, and the papers that a run with it cites. A scheme has traits, everything else has facts.
 type Says struct {
 	Traits []Trait
 	Facts  []Fact
 	Terms  []Term
+	Papers []Paper
+}
+
+// Paper is a paper as BibTeX has it. One that several entries cite stands in internal/plan/references, and has only its Key
+// here; a paper that one entry cites may stand beside that entry.
+type Paper struct {
+	Key     string // such as ho2013ssp: first author, year, a word of the title
+	Authors string // as BibTeX wants them; "and others" where the list is cut
+	Title   string
+	Venue   string // conference, journal or institution; "": ArXiv is where it appeared
+	Year    int
+	ArXiv   string // number; "": not there, or not known
+}
+
+// Cite names papers of internal/plan/references.
+func Cite(keys ...string) (papers []Paper) {
+	for _, k := range keys {
+		papers = append(papers, Paper{Key: k})
+	}
+	return papers
 }
 
 // Needed is the value that one of the terms demands of a key; "": none does.

@@ -220,7 +220,7 @@ func TestR2SPBatchHasHysteresis(t *testing.T) {
 
 // Workers leave at any time: they get nothing, and the others share what they can take.
 func TestPoliciesDealToThoseThatAreLeft(t *testing.T) {
-	for _, name := range []string{"dbs", "r2sp_batch"} {
+	for _, name := range All.NamesOf(Entry.Deals) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				e, costs := envOf(t)
@@ -266,7 +266,7 @@ func count(left []bool) (n int) {
 
 // A policy that recalls the memory of another goes on as that one does, and refuses memories that are none.
 func TestAPolicyResumes(t *testing.T) {
-	for _, name := range []string{"dbs", "r2sp_batch"} {
+	for _, name := range All.NamesOf(Entry.Deals) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				e, costs := envOf(t)

@@ -7,7 +7,7 @@ set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-FLUENTPS_HINTS=${ACCEPT_HINTS:-10000} go test ./configs ./tests/mutations -run 'TestHintsCanBeFollowed|TestAdviceOnDataCanBeFollowed' -count=1 -v -timeout 60m >"$TMP/log" 2>&1 || shown "go test ./configs ./tests/mutations"
+FLUENTPS_HINTS=${ACCEPT_HINTS:-10000} go test ./internal/configs ./tests/mutations -run 'TestHintsCanBeFollowed|TestAdviceOnDataCanBeFollowed' -count=1 -v -timeout 60m >"$TMP/log" 2>&1 || shown "go test ./internal/configs ./tests/mutations"
 said=$(sed -n 's/.*_test.go:[0-9]*: followed: //p' "$TMP/log")
 [ -n "$said" ] || fail "no figures"
 while read -r line; do figure "$line"; done <<<"$said"
