@@ -10,7 +10,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
 	round=$((round + 1))
 	echo "== round $round, $(((end - $(date +%s)) / 60)) minutes left"
 	go test -count=1 -tags invariants ./internal/... ./ps/...
-	go test -count=1 -race -tags invariants ./internal/comm/... ./internal/rank/allreduce ./internal/rank/coordinate ./internal/core/... ./internal/rank/evaluate ./internal/rank/replica ./internal/rank/resume ./internal/rank/runtime ./internal/rank/serve ./internal/rank/station ./internal/rank/train
+	go test -count=1 -race -tags invariants ./internal/comm/... ./internal/rank/allreduce ./internal/rank/coordinate ./internal/core/... ./internal/rank/replica ./internal/rank/resume ./internal/rank/runtime ./internal/rank/serve ./internal/rank/station ./internal/rank/train
 	go test -count=1 -tags "mpi blas invariants" ./internal/comm/mpi ./internal/rank/runtime ./tests/mpi
 	FLUENTPS_TEST_SIM_FIRST=$((round * 1000000)) FLUENTPS_TEST_SIM_SEEDS=1000000 go test -count=1 -timeout 2h -run TestLawsOverManySeeds ./internal/sim/check
 	tests/fuzz.sh 60

@@ -106,6 +106,45 @@ var pagesAreTrue = rule{
 	},
 }
 
+// A command that runs tests, up to the end of its code, and the packages that it names.
+var (
+	goTests   = regexp.MustCompile("\\bgo test [^\n`;|&>]*")
+	goPackage = regexp.MustCompile(`\s\./([a-z][a-zA-Z0-9_/]*)(\.\.\.)?`)
+)
+
+// commandsAreTrue: a package that a page, a script or an error tells somebody to test has tests. A folder that has moved may
+// have left another one behind.
+var commandsAreTrue = rule{
+	name: "commands-are-true",
+	check: func(tr *tree) (problems []string) {
+		tested := map[string]bool{}
+		for _, f := range tr.files {
+			tested[f.dir] = tested[f.dir] || f.isTest()
+		}
+		for _, f := range tr.files {
+			if !slices.Contains([]string{".go", ".md", ".sh"}, path.Ext(f.name)) || f.inTestdata() || f.dir == "tests/tidy" {
+				continue
+			}
+			for k, line := range f.lines() {
+				for _, command := range goTests.FindAllString(line, -1) {
+					for _, m := range goPackage.FindAllStringSubmatch(command, -1) {
+						if dir := path.Clean(m[1]); m[2] == "" && !tested[dir] {
+							problems = append(problems, fmt.Sprintf("%s:%d: go test ./%s, which has no tests", f.name, k+1, dir))
+						}
+					}
+				}
+			}
+		}
+		return problems
+	},
+	bad: fstest.MapFS{
+		"internal/a/a_test.go": {Data: []byte("package a\n\nconst out = \"go test ./a -update, or go test -run X ./internal/a/\"\n")},
+		"a/a.yaml":             {Data: []byte("x\n")},
+		"a.md":                 {Data: []byte("`go test ./internal/a ./b -v` see `./c`; go test ./... ./a/...\n")},
+	},
+	want: []string{"a.md:1: go test ./b, which has no tests", "internal/a/a_test.go:3: go test ./a, which has no tests"},
+}
+
 // code is one piece of code of a page: a line of a fenced block, or what stands between backticks.
 type code struct {
 	line int

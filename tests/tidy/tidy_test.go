@@ -52,7 +52,8 @@ var rules = []rule{
 	pureImports, pureTime, pureRandom, pureFlow, pureOutput,
 	fileSizes, functionSizes, structSizes, roomSizes, lineWidths, exits,
 	topLevel, textHygiene, leftovers, strangeNames, blobs, scripts,
-	links, pageSizes, pagesAreTrue, figuresHaveASource, examplesMentioned, sendRows, schemesComplete, policiesInTheirTable, envIsTrue,
+	links, pageSizes, pagesAreTrue, commandsAreTrue,
+	figuresHaveASource, examplesMentioned, sendRows, schemesComplete, policiesInTheirTable, envIsTrue,
 }
 
 func TestRepository(t *testing.T) {
