@@ -1,4 +1,4 @@
-// Package core holds the Worker and Server nodes. A node is one rank as a pure state machine.
+// Package core is what Worker and Server nodes are told and answer. A node is one rank as a pure state machine.
 //
 // A node is told what happened (Input) and answers with what must be done (Effect). It does no I/O, reads no clock,
 // starts no goroutine and never touches a float of a parameter or gradient: buffers are handles. The same nodes run
@@ -15,20 +15,17 @@
 //	PieceLanded, Arrived Reply ◄──────────── Reply (header and pieces, from the version's own buffer)
 //	... of the last shard: Compute the next iteration, or Send Left to every server and Done
 //
-// A server and a worker that share memory exchange headers alone (near.go). Where a scheme schedules the server's link,
-// the worker holds its pieces back until the server grants them (grants.go). The worker's send policy then orders the
-// pieces of its pushes, and the server's send policy orders the pieces of its replies (unsent.go). A worker may keep
-// its copy of a shard for several iterations, or subscribe to new versions (copies.go). A policy may say which samples
-// a worker computes, of its own iterations and of others' (work.go); then others may close an iteration that a worker
-// still computes (ahead.go). A shard may be exchanged in some iterations only (due.go), and a worker may take steps
-// of its own between two exchanges (locally.go); all may decide together when (vote.go). Servers talk to each other
-// only where shards agree on contributors (agree.go). Workers leave and come back in member.go; a shard changes its
-// scheme in change.go, or when a straggler shows (straggle.go).
+// The nodes have a room each. workernode has the worker's: what it computes, pushes, pulls and waits for. servernode has
+// the server's: what it makes of pushes and pulls, as the schemes of its shards decide. They know nothing of each other, only these
+// inputs and effects, and what both of them must know of the schemes of a shard (inturn). straggle finds slow workers. Here are also the
+// words in which a policy says who computes which samples (task.go), how workers pull ahead (ahead.go), and two small nodes: the
+// scheduler of rounds (scheduler.go) and the leader of a team (team.go).
 //
-// A worker is Computing until backward is over. It is Pushing until the send policy has released every piece, and
-// Waiting until every shard has replied and every send is complete. Then it is Computing again, or Finished. It pushes
-// all shards before it waits for any (the law "push all, then wait"): the pull of a shard never holds back a push.
-// Forward of the next iteration may start layer by layer before all shards have replied (early.go).
+// Where a protocol has two halves, a comment at the top of the larger half tells the whole of it. Where a worker and a server share
+// memory they exchange headers alone (servernode/near.go). Where a scheme schedules the server's link, the worker holds its pieces
+// back until the server grants them (workernode/grants.go). The worker's send policy then orders the pieces of its pushes, and the
+// server's orders the pieces of its replies (servernode/replies.go). Servers talk to each other only where shards agree on contributors
+// (servernode/agree.go).
 package core
 
 import (
@@ -55,11 +52,11 @@ const (
 	ReplySent      // Server: the transport is done with Buf of Shard for Worker
 	Alarm          // Server: the time of a WakeAt for Shard has come; At is that time or later
 	StopNow        // Server: a budget that only the driver can see (time, target, signal) is used up
-	SaveSoon       // Server of shard 0, where all shards are in step: save the next version that can be announced in time (resume.go)
+	SaveSoon       // Server of shard 0, where all shards are in step: save a version that can be announced in time (servernode/resume.go)
 	ReplyPieceSent // Server: the transport is done with Piece of the reply to Worker
-	PauseNow       // Server of shard 0: stop all workers, so that all shards can be saved; new nodes continue (pause.go)
-	Voted          // Worker: the driver votes for an exchange after a step (vote.go); Msg has Iter, Clock and Part of the Vote
-	StepBegun      // Worker: the driver begins a step of the task that it computes; Msg.Samples is the first sample behind it (work.go)
+	PauseNow       // Server of shard 0: stop all workers, so that all shards can be saved; new nodes continue (servernode/stop.go)
+	Voted          // Worker: the driver votes for an exchange after a step (servernode/vote.go); Msg has Iter, Clock and Part of the Vote
+	StepBegun      // Worker: the driver begins a step of the task that it computes; Msg.Samples is the first sample behind it (task.go)
 	Written        // Server: nobody reads the saved or held version of Shard any more
 )
 
@@ -112,7 +109,7 @@ const (
 	WakeAt      // Server: send Alarm for Shard at time At
 	Done        // this node is finished
 	Read        // Worker: parameters of Shard = version Src in the memory that server To shares; complete when the effect returns
-	Merge       // Server: the push in Dst += the push in Slot, of Shard; Slot is free afterwards (parts.go)
+	Merge       // Server: the push in Dst += the push in Slot, of Shard; Slot is free afterwards (servernode/parts.go)
 	Own         // Server: copy the push in Slot out of worker To's memory; complete when the effect returns
 	// Server: save version Iter of Shard and all that belongs to it in a checkpoint. Its parameters, Src, do not change
 	// until Written.
@@ -121,7 +118,7 @@ const (
 	SendWorker // Worker: send Msg to worker To
 	ReplyPiece // Server: send Piece of Shard from parameters Src to worker To; answer with ReplyPieceSent. Msg has the Kind of its reply
 	// Server of shard 0: iterations from Iter on belong to other schemes, for the Src-th time. Worker To takes Scale
-	// times the median of all workers; -1: no worker straggles any more. For observers (straggle.go).
+	// times the median of all workers; -1: no worker straggles any more. For observers (servernode/change.go).
 	Changed
 )
 
@@ -152,3 +149,20 @@ type Node interface {
 	Check() error                         // verifies the invariants of the state; tests run it after every Step
 	fmt.Stringer                          // one line of state, for goldens and stall reports
 }
+
+// State is the phase of a worker's iteration.
+type State uint8
+
+const (
+	Computing State = iota // forward or backward runs; pieces become ready
+	Pushing                // backward is over; the send policy still holds pieces
+	Waiting                // the policy has released every piece; replies or send completions are missing
+	Finished               // the worker was told to stop, or has told the servers that it left
+)
+
+func (s State) String() string {
+	return [...]string{"computing", "pushing", "waiting", "finished"}[s]
+}
+
+// GoneClock is the clock of a worker that has left: it never is the smallest, so nobody waits for it.
+const GoneClock = int64(1) << 62

@@ -5,6 +5,8 @@ import (
 
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
 	"fluentps/ps/scheme"
 )
@@ -15,8 +17,8 @@ func Example() {
 	plan, _ := shard.Cut([]shard.Param{{Name: "w", N: 2}}, shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 1, Rules: []string{"*"}})
 	bsp, _ := scheme.All.Lookup("bsp")
 	phase := scheme.Phase{Scheme: bsp.Name, Common: scheme.Common{Fold: bsp.Fold}, Params: bsp.Params()}
-	schemes, _ := core.NewShardSchemes([]scheme.Phase{phase}, scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1}, 0)
-	server := core.NewServer(core.ServerConfig{Plan: plan, Workers: 2, Schemes: map[int32]core.ShardScheme{0: schemes}})
+	schemes, _ := inturn.NewShardSchemes([]scheme.Phase{phase}, scheme.Env{Workers: 2, Shards: []int32{0}, Servers: 1}, 0)
+	server := servernode.New(servernode.Config{Plan: plan, Workers: 2, Schemes: map[int32]inturn.ShardScheme{0: schemes}})
 
 	gradients := [][2]float64{{1, 2}, {3, 4}}       // by worker
 	slots := map[int32][2]float64{}                 // pushes that have landed

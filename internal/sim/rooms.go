@@ -4,9 +4,11 @@ import (
 	"time"
 
 	"fluentps/internal/configs"
-	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/core/steps"
+	"fluentps/internal/core/workernode"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/policy/work"
 	"fluentps/internal/policy/work/code"
@@ -31,12 +33,12 @@ func (s *Simulation) Workers() int { return len(s.workers) }
 func (s *Simulation) Servers() int { return len(s.servers) }
 
 // Worker is the node of a worker, in its present life.
-func (s *Simulation) Worker(i int32) *core.Worker { return s.workers[i].node }
+func (s *Simulation) Worker(i int32) *workernode.Worker { return s.workers[i].node }
 
-func (s *Simulation) Server(i int32) *core.Server { return s.servers[i].node }
+func (s *Simulation) Server(i int32) *servernode.Server { return s.servers[i].node }
 
 // Shard is what its server knows of a shard.
-func (s *Simulation) Shard(id int32) core.ShardState {
+func (s *Simulation) Shard(id int32) servernode.ShardState {
 	return s.servers[s.plan.Shards[id].Server].node.Shard(id)
 }
 
@@ -89,7 +91,7 @@ func (s *Simulation) Fragment(shard int32) int64 {
 }
 
 // CopyOf says how workers keep their copies of the shards of a rule.
-func (s *Simulation) CopyOf(rule int) core.Copy { return s.Build().CopyOf(rule) }
+func (s *Simulation) CopyOf(rule int) inturn.Copy { return s.Build().CopyOf(rule) }
 
 // Build is the builder of nodes and stores, which a real run uses, too.
 func (s *Simulation) Build() *build.Run {

@@ -5,6 +5,7 @@ import (
 
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/timeline"
@@ -13,7 +14,7 @@ import (
 
 // server is one server. It does one thing at a time, in the order of arrival.
 type server struct {
-	node *core.Server
+	node *servernode.Server
 	rank int
 	host int
 

@@ -20,6 +20,7 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/policy/work"
@@ -55,7 +56,7 @@ type Options struct {
 	Timeline bool // Result.Timeline is wanted
 
 	// Decided gets the decisions of the schemes of all servers; may be nil.
-	Decided core.Decided
+	Decided servernode.Decided
 
 	// Computed is called for every iteration that a worker has computed, with the virtual times of its start and end; may
 	// be nil.

@@ -9,12 +9,13 @@ import (
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/configs"
 	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/scheme"
 )
 
-// Runs with a policy that says which samples a worker computes (internal/core/work.go). A task is computed in grains of samples, as in
+// Runs with a policy that says which samples a worker computes (internal/core/task.go). A task is computed in grains of samples, as in
 // internal/rank/train/work.go. All grains but the last are one event each; the last one has the stages of compute.go, and hands the
 // sums over.
 //
@@ -88,7 +89,7 @@ func (s *Simulation) takeAxes() error {
 }
 
 // refuseScheme fails for a scheme that does not go with pushes that are parts.
-func (s *Simulation) refuseScheme(rule int, ss *core.ShardScheme) error {
+func (s *Simulation) refuseScheme(rule int, ss *inturn.ShardScheme) error {
 	if !s.HasTasks() {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
+	"fluentps/internal/core/workernode"
 	"fluentps/internal/policy/straggler"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/timeline"
@@ -12,7 +13,7 @@ import (
 
 // worker is one worker and the model of its computing.
 type worker struct {
-	node  *core.Worker
+	node  *workernode.Worker
 	index int
 	rank  int
 	host  int
@@ -130,7 +131,7 @@ func (s *Simulation) waited(w *worker) {
 	w.spans.Add(metrics.Pull, time.Duration(pull))
 	if s.o.Iterations != nil {
 		w.pass.rest[0], w.pass.rest[1] = w.pass.rest[0]+time.Duration(blocked), w.pass.rest[1]+time.Duration(pull)
-		s.o.Iterations[w.index].Waited(w.pass.rest[0], w.pass.rest[1])
+		s.o.Iterations[w.node.Me()].Waited(w.pass.rest[0], w.pass.rest[1])
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"fluentps/internal/comm/mpi/mpitest"
-	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/plan/layout"
@@ -193,7 +193,7 @@ func replays(t *testing.T, what string, r record, workers int, set []string) {
 	for k, e := range r {
 		s := again[e.Event.Shard]
 		if s == nil {
-			made, err := core.NewShardSchemes([]scheme.Phase{{Scheme: rule.Scheme, Common: rule.Common, Params: rule.Params}},
+			made, err := inturn.NewShardSchemes([]scheme.Phase{{Scheme: rule.Scheme, Common: rule.Common, Params: rule.Params}},
 				scheme.Env{Workers: workers, Shards: []int32{e.Event.Shard}, Server: int(e.Event.Shard), Servers: 2, Seed: c.Seed, Code: decoder}, 0)
 			if err != nil {
 				t.Fatal(err)

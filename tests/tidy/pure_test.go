@@ -14,7 +14,8 @@ import (
 // works only if they have no access to a clock, a thread, randomness or the outside. The same rules hold for the simulator itself,
 // which acts only in virtual time.
 var pure = []string{
-	"internal/comm/wire", "internal/core", "internal/core/shard", "internal/core/snapshot", "internal/core/steps",
+	"internal/comm/wire", "internal/core", "internal/core/inturn", "internal/core/servernode", "internal/core/shard",
+	"internal/core/snapshot", "internal/core/steps", "internal/core/straggle", "internal/core/workernode",
 	"internal/plan/build", "internal/plan/layout", "internal/plan/network", "internal/policy/local",
 	"internal/policy/optim", "internal/policy/payload", "internal/policy/send", "internal/policy/straggler",
 	"internal/policy/terms", "internal/policy/work", "internal/policy/work/code", "internal/show/report", "internal/show/report/plot",

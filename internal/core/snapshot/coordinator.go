@@ -2,8 +2,8 @@
 // are there and it gets its name, when its replica in the memories of hosts is complete, and whether nodes that are
 // done have paused or ended. It is pure: rank 0 tells a Coordinator what happened, and does what it answers.
 //
-// A checkpoint is one cut. Where each version is a cut, the lead shard names one in advance (internal/core/resume.go).
-// Elsewhere all workers pause (internal/core/pause.go). Each rank that has a part of the checkpoint writes its file and tells
+// A checkpoint is one cut. Where each version is a cut, the lead shard names one in advance (internal/core/servernode/resume.go).
+// Elsewhere all workers pause (internal/core/servernode/stop.go). Each rank that has a part of the checkpoint writes its file and tells
 // rank 0. The manifest is written last, and only when all files are there: a checkpoint with a name is complete.
 package snapshot
 

@@ -10,7 +10,7 @@ import (
 	"fluentps/internal/policy/work"
 )
 
-// model is a cluster of policies in virtual time: what core.Worker, its driver and the servers do with orders, once more
+// model is a cluster of policies in virtual time: what workernode.Worker, its driver and the servers do with orders, once more
 // and as dumbly as possible. A worker is an own task, a list of extra ones and a current step; the servers are one table
 // of parts. What takes time is asked of the test, so that a test can draw every delay.
 type model struct {

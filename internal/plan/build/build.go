@@ -8,8 +8,11 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/core/tasks"
+	"fluentps/internal/core/workernode"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/policy/local"
 	"fluentps/internal/policy/optim"
@@ -78,8 +81,8 @@ func (b *Run) HasTasks() bool { return b.AxesInUse().Work != nil }
 
 // Start is the state in which nodes resume, from a checkpoint or after a pause. nil: a new run.
 type Start struct {
-	Clocks []int64              // per worker: the iteration that it computes next
-	Shards map[int32]core.Saved // the shards of one server
+	Clocks []int64                    // per worker: the iteration that it computes next
+	Shards map[int32]servernode.Saved // the shards of one server
 }
 
 // Clock is the first iteration that a worker computes.
@@ -94,7 +97,7 @@ func (s *Start) Clock(worker int) int64 {
 func (b *Run) Scheme(rule int) string { return b.Config.Sync[rule].Scheme }
 
 // CopyOf says how workers keep copies of the shards of a rule.
-func (b *Run) CopyOf(rule int) core.Copy {
+func (b *Run) CopyOf(rule int) inturn.Copy {
 	return layout.CopyOf(b.Config, rule, len(b.Roles.Workers))
 }
 
@@ -104,17 +107,17 @@ func (b *Run) Phases(rule int) ([]scheme.Phase, error) {
 }
 
 // Schemes makes the schemes of a server's shards. Shards that take part in one rotation share an instance.
-func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error) {
+func (b *Run) Schemes(me int32, from *Start) (map[int32]inturn.ShardScheme, error) {
 	code, err := b.Decoder() // one for all shards: the search for a code takes time, and one node decodes at a time
 	if err != nil {
 		return nil, err
 	}
-	schemes := map[int32]core.ShardScheme{}
+	schemes := map[int32]inturn.ShardScheme{}
 	for _, id := range b.Plan.OfServer(me) {
 		rule := b.Plan.Shards[id].Rule
-		env := scheme.Env{Workers: len(b.Roles.Workers), Shards: core.Together(b.Plan, id, b.Scheme), Server: int(me),
+		env := scheme.Env{Workers: len(b.Roles.Workers), Shards: inturn.Together(b.Plan, id, b.Scheme), Server: int(me),
 			Servers: len(b.Roles.Servers),
-			Follows: core.LeadShard(b.Plan, id) != id, Seed: b.Config.Seed, Rule: rule}
+			Follows: servernode.LeadShard(b.Plan, id) != id, Seed: b.Config.Seed, Rule: rule}
 		if b.Config.WeighsSamples() {
 			env.Samples = float64(b.Config.Batch(b.Roles.Computes())) / float64(env.Workers)
 		}
@@ -126,7 +129,7 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 		from.fillEnv(&env, id, phases, b.locally())
 		if ss, made := schemes[env.Shards[0]]; made {
 			schemes[id] = ss
-		} else if schemes[id], err = core.NewShardSchemes(phases, env, from.changes(id)); err != nil {
+		} else if schemes[id], err = inturn.NewShardSchemes(phases, env, from.changes(id)); err != nil {
 			return nil, fmt.Errorf("sync: match %q: %w", b.Config.Sync[rule].Match, err)
 		}
 	}
@@ -134,14 +137,14 @@ func (b *Run) Schemes(me int32, from *Start) (map[int32]core.ShardScheme, error)
 }
 
 // fillEnv tells a scheme where it resumes.
-func (s *Start) fillEnv(env *scheme.Env, id int32, phases []scheme.Phase, l *core.Locally) {
+func (s *Start) fillEnv(env *scheme.Env, id int32, phases []scheme.Phase, l *servernode.Locally) {
 	if s == nil {
 		return
 	}
 	node := s.Shards[id]
 	env.Clocks, env.Start = l.ClocksOf(id, s.Clocks), node.Version
 	changes := s.changes(id)
-	k, _ := core.PhaseAt(phases, env.Clocks, changes)
+	k, _ := inturn.PhaseAt(phases, env.Clocks, changes)
 	if len(node.Memory) > 0 && phases[k].Until == node.Until && changes == node.Changes { // else: another scheme's memory
 		env.Memory = node.Memory
 	}
@@ -158,18 +161,18 @@ func (s *Start) changes(id int32) int64 {
 
 // Server is what a server node is made from, beside the configuration.
 type Server struct {
-	Schemes map[int32]core.ShardScheme
+	Schemes map[int32]inturn.ShardScheme
 	Shares  func(shard, worker int32) bool // server and worker share memory for that shard; nil: none do
 	Saves   bool                           // versions are saved while training runs
 	// SnapshotEvery is the number of samples between two versions that are kept for evaluation. 0: none is kept.
 	SnapshotEvery int64
-	Decided       core.Decided // may be nil
+	Decided       servernode.Decided // may be nil
 }
 
 // Server makes the node of a server.
-func (b *Run) Server(me int32, o Server) *core.Server {
+func (b *Run) Server(me int32, o Server) *servernode.Server {
 	c, axes := b.Config, b.AxesInUse()
-	return core.NewServer(core.ServerConfig{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes,
+	return servernode.New(servernode.Config{Me: me, Plan: b.Plan, Workers: len(b.Roles.Workers), Schemes: o.Schemes,
 		Budget:        layout.BudgetOf(c, b.Rows, b.Roles),
 		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)),
 		Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: axes.Parts,
@@ -178,11 +181,11 @@ func (b *Run) Server(me int32, o Server) *core.Server {
 
 // Worker makes the node of a worker whose first iteration is next. shares says for which shards it shares memory with
 // the server; nil: for none.
-func (b *Run) Worker(me int, next int64, shares func(shard int32) bool) *core.Worker {
+func (b *Run) Worker(me int, next int64, shares func(shard int32) bool) *workernode.Worker {
 	if b.Axes.Due != nil && next > 0 {
 		panic("build: a worker resumes, and exchange clocks of shards cannot be restored yet")
 	}
-	return b.prepare(core.NewWorker(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), me, next, shares)
+	return b.prepare(workernode.New(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), next), me, next, shares)
 }
 
 // fragments deals the shards to the fragments that are exchanged in turn; nil: all shards are exchanged together. That the shards suffice
@@ -196,12 +199,12 @@ func (b *Run) fragments() *shard.Fragments {
 }
 
 // locally says how servers count the pushes of workers that take steps of their own; nil: there are none.
-func (b *Run) locally() *core.Locally {
+func (b *Run) locally() *servernode.Locally {
 	if !b.Config.Local.IsSet() {
 		return nil
 	}
 	e, _ := local.All.Lookup(b.Config.Local.Policy)
-	l := &core.Locally{Weigh: e.Weigh}
+	l := &servernode.Locally{Weigh: e.Weigh}
 	if f := b.fragments(); f != nil {
 		l.Clock = f.Clock
 	}
@@ -209,15 +212,15 @@ func (b *Run) locally() *core.Locally {
 }
 
 // Joining makes the node of a worker that comes back for another life. It knows nothing but its clock.
-func (b *Run) Joining(me int, life, clock int64) *core.Worker {
+func (b *Run) Joining(me int, life, clock int64) *workernode.Worker {
 	if b.Axes.Due != nil {
 		panic("build: a worker comes back, and exchange clocks of shards cannot be restored yet")
 	}
-	return b.prepare(core.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), me, clock, nil)
+	return b.prepare(workernode.NewJoining(int32(me), b.Plan, b.Config.SendPolicy(b.Plan, me), life, clock), me, clock, nil)
 }
 
 // prepare tells a worker's node the settings that it must have before its first input.
-func (b *Run) prepare(node *core.Worker, me int, next int64, shares func(shard int32) bool) *core.Worker {
+func (b *Run) prepare(node *workernode.Worker, me int, next int64, shares func(shard int32) bool) *workernode.Worker {
 	axes := b.AxesInUse()
 	work := axes.Work
 	node.HoldBack(b.Scheme)
@@ -258,7 +261,7 @@ func (b *Run) prepare(node *core.Worker, me int, next int64, shares func(shard i
 // maySkip says whether the shards of a rule may send a worker past iterations.
 func (b *Run) maySkip(rule int) bool {
 	phases, err := b.Phases(rule)
-	return err != nil || core.MaySkip(phases)
+	return err != nil || inturn.MaySkip(phases)
 }
 
 // Fill writes the initial values of a shard of a model into a buffer.

@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"fluentps/internal/configs"
-	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/core/tasks"
 	"fluentps/internal/policy/optim"
@@ -125,7 +126,7 @@ func stateOf(u optim.Update, err error) int64 {
 // WorkerBytes is a worker's memory: parameters and gradients, the state of its own optimizer, copies and published versions
 // of shards, encoded pieces, and copies for checkpoints.
 func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
-	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, workers) }
+	copyOf := func(rule int) inturn.Copy { return CopyOf(c, rule, workers) }
 	arenas := int64(2)
 	if c.ComputesInSteps() {
 		arenas += 2 + int64(tasks.Kept(c.Work)) // the parameters of the iteration, sums of gradients, and gradients that are pushed later
@@ -133,7 +134,7 @@ func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	if Reduces(c) && (c.BaselineAlgorithm == "auto" || c.BaselineAlgorithm == "mpi") {
 		arenas++ // MPI_Iallreduce copies each bucket, and all of them may be in flight
 	}
-	return arenas*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + core.CopyBytes(p, copyOf) +
+	return arenas*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + inturn.CopyBytes(p, copyOf) +
 		workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
 }
 
@@ -181,7 +182,7 @@ func localBytes(c *configs.Config, p *shard.Plan) int64 {
 
 // Versions is the number of a server's buffers for the versions of a shard.
 func Versions(c *configs.Config, workers int) int {
-	return core.Buffers(workers, c.Checkpoint.Periodic())
+	return servernode.Buffers(workers, c.Checkpoint.Periodic())
 }
 
 // ServerBytes is the most memory that a server's shards take: versions, staged pushes, pending sums, the optimizer's state,
@@ -193,7 +194,7 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 	for _, id := range p.OfServer(server) {
 		s := &p.Shards[id]
 		rule := &c.Sync[s.Rule]
-		slots, means, err := core.Most(rule.InTurn(), workers)
+		slots, means, err := inturn.Most(rule.InTurn(), workers)
 		if err != nil {
 			return 0, fmt.Errorf("sync: match %q: %w", rule.Match, err)
 		}
@@ -227,7 +228,7 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 // versionsInStep is how many buffers for versions of a shard are ever used if no worker may be ahead of another: a worker pushes only
 // after it has all of a version. So at a commit the version before the current one is in no worker's flight, and one buffer more is for
 // a completion that its sender has not noticed yet. In a window all of Versions have memory, used or not.
-func versionsInStep(c *configs.Config) int { return core.Buffers(1, c.Checkpoint.Periodic()) }
+func versionsInStep(c *configs.Config) int { return servernode.Buffers(1, c.Checkpoint.Periodic()) }
 
 // Untouched is the part of ServerBytes that ranks of one process never touch: versions in a window, which have no memory until then.
 func (t *Routes) Untouched(server int32) (bytes int64) {

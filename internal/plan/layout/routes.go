@@ -4,7 +4,7 @@ import (
 	"fluentps/internal/comm"
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/configs"
-	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/policy/payload"
 	"fluentps/ps/scheme"
@@ -75,7 +75,7 @@ func NewRoutes(c *configs.Config, p *shard.Plan, roles shard.Roles, nodes []int,
 	if limits.Shared == 0 {
 		limits.Shared = SharedMin
 	}
-	copyOf := func(rule int) core.Copy { return CopyOf(c, rule, len(roles.Workers)) }
+	copyOf := func(rule int) inturn.Copy { return CopyOf(c, rule, len(roles.Workers)) }
 	t := &Routes{cfg: c, plan: p, roles: roles, keyed: keyedCodecs(c, p), shared: sharedShards(c, p, limits.Shared),
 		copies: make([]bool, len(p.Shards)), deltas: make([]bool, len(p.Pieces))}
 	t.push, t.reply = inlineWays(p, copyOf, pushBytes, limits.Inline), inlineWays(p, copyOf, replyBytes, limits.Inline)
@@ -101,7 +101,7 @@ func (t *Routes) ByMessages() *Routes {
 // inlineWays finds the pieces that travel in frames: those of at most longest bytes on the wire. Of a shard that workers
 // keep a copy of, either all pieces do or none: the header of a push of such a shard may arrive before the last piece of
 // the previous push, and the pieces in the frame must not.
-func inlineWays(p *shard.Plan, copyOf func(rule int) core.Copy, bytes func(*shard.Piece) int64, longest int) []Way {
+func inlineWays(p *shard.Plan, copyOf func(rule int) inturn.Copy, bytes func(*shard.Piece) int64, longest int) []Way {
 	in := make([]Way, len(p.Pieces))
 	for i := range p.Shards {
 		sh := &p.Shards[i]
@@ -131,7 +131,7 @@ func sharedShards(c *configs.Config, p *shard.Plan, bytesMin int64) []bool {
 		return shared
 	}
 	for i := range p.Shards {
-		shared[i] = p.Shards[i].Bytes() >= bytesMin && !core.Scheduled(c.Sync[p.Shards[i].Rule].Scheme)
+		shared[i] = p.Shards[i].Bytes() >= bytesMin && !inturn.Scheduled(c.Sync[p.Shards[i].Rule].Scheme)
 	}
 	return shared
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
 	"fluentps/internal/core/shard"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
@@ -22,7 +22,7 @@ func TestPiecesOfCopiesAreAllInlineOrNone(t *testing.T) {
 		want string
 	}{{scheme.Pulled, "[with the headers by themselves with the headers]"},
 		{scheme.Cached, "[by themselves by themselves by themselves]"}, {scheme.Published, "[by themselves by themselves by themselves]"}} {
-		if got := fmt.Sprint(inlineWays(p, func(int) core.Copy { return core.Copy{Kind: c.kind} }, pushBytes, InlineMax)); got != c.want {
+		if got := fmt.Sprint(inlineWays(p, func(int) inturn.Copy { return inturn.Copy{Kind: c.kind} }, pushBytes, InlineMax)); got != c.want {
 			t.Errorf("%v: %s, want %s", c.kind, got, c.want)
 		}
 	}

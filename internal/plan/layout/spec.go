@@ -11,7 +11,8 @@ import (
 
 	"fluentps/internal/comm"
 	"fluentps/internal/configs"
-	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/core/steps"
 	"fluentps/internal/policy/local"
@@ -77,9 +78,9 @@ func Plan(c *configs.Config, params []workload.Param, servers int, link Link) (*
 }
 
 // CopyOf says how a worker keeps its copy of the shards of a rule.
-func CopyOf(c *configs.Config, rule, workers int) core.Copy {
+func CopyOf(c *configs.Config, rule, workers int) inturn.Copy {
 	r := &c.Sync[rule]
-	return core.CopyOf(r.Scheme, r.Common, r.Params, workers)
+	return inturn.CopyOf(r.Scheme, r.Common, r.Params, workers)
 }
 
 // BatchOf is the batch size of one of the ranks that compute, at first.
@@ -119,12 +120,12 @@ func RowsOf(c *configs.Config, a *work.Assignment, worker, rows int) dataset.Ass
 }
 
 // BudgetOf is the budget that the lead shard counts: samples over all workers, and versions.
-func BudgetOf(c *configs.Config, rows int, roles shard.Roles) core.Budget {
+func BudgetOf(c *configs.Config, rows int, roles shard.Roles) servernode.Budget {
 	team := 0
 	for w := range roles.Workers {
 		team = max(team, len(roles.Team(w)))
 	}
-	return core.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates,
+	return servernode.Budget{Samples: c.Train.Stop.SampleBudget(rows), Updates: c.Train.Stop.Updates,
 		PerPush: int64(team*c.BatchMax(roles.Computes())) * max(1, c.Local.Steps)}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"fluentps/internal/configs"
-	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/scheme"
@@ -19,7 +19,7 @@ func PausesInStep(c *configs.Config, p *shard.Plan) bool {
 		rules[rule] = c.Sync[rule].InTurn()
 	}
 	// a worker that waits for its batch gets no reply that could stop it
-	return c.DealsBatches() || core.MustPauseInStep(rules, int(p.Shards[0].Rule))
+	return c.DealsBatches() || inturn.MustPauseInStep(rules, int(p.Shards[0].Rule))
 }
 
 // planCheckpoints prints when checkpoints are written during training, how large they are, and which are kept.

@@ -7,7 +7,7 @@
 // has left for that destination, and never on a reply (the law "push all, then wait").
 //
 // R2SP's slots, its even gap between the workers' pushes, are not a policy here. The servers grant them, one rotation
-// for all workers, so they come with sync: {scheme: r2sp} (ps/scheme/r2sp.go, internal/core/grants.go). A policy then orders
+// for all workers, so they come with sync: {scheme: r2sp} (ps/scheme/r2sp.go, internal/core/workernode/grants.go). A policy then orders
 // the granted pieces.
 package send
 

@@ -10,6 +10,7 @@ import (
 
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/station"
@@ -24,7 +25,7 @@ import (
 type Lead struct {
 	r              *Run
 	station        *station.Station // of rank 0
-	budget         core.Budget
+	budget         servernode.Budget
 	out            output
 	window         window
 	counts         counts

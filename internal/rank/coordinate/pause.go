@@ -9,8 +9,9 @@ import (
 )
 
 // Checkpoints during training under schemes whose versions are no cuts: all workers stop after their current iteration, as
-// at the end of training (internal/core/pause.go), all state is kept (internal/rank/serve/keep.go, internal/rank/train/state.go), and
-// new nodes continue while a goroutine writes it. That costs the wait for the slowest worker's iteration, a copy of all state but the
+// at the end of training (internal/core/servernode/stop.go), all state is kept (internal/rank/serve/keep.go,
+// internal/rank/train/state.go), and new nodes continue while a goroutine writes it. That costs the wait for the slowest worker's
+// iteration, a copy of all state but the
 // parameters, and a pull of the parameters.
 
 // pauses says whether the run makes its checkpoints in pauses.

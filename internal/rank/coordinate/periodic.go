@@ -13,8 +13,9 @@ import (
 	"fluentps/internal/rank/replica"
 )
 
-// Checkpoints during training: under schemes whose versions are cuts (internal/core/resume.go says how a version is named ahead),
-// or else in a pause (pause.go). Each rank keeps its part (internal/rank/serve/keep.go, internal/rank/train/state.go), and a goroutine
+// Checkpoints during training: under schemes whose versions are cuts (internal/core/servernode/resume.go says how a version is
+// named ahead), or else in a pause (pause.go). Each rank keeps its part (internal/rank/serve/keep.go,
+// internal/rank/train/state.go), and a goroutine
 // writes it to disk; then rank 0 hears of the file. When rank 0 has heard of all files, it writes the manifest. One checkpoint is made
 // at a time.
 

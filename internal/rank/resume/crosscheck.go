@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"fluentps/internal/configs"
-	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/policy/optim"
@@ -244,7 +244,7 @@ func (r *Search) checkMemory(q *Origin, file string, server int) error {
 		return nil
 	}
 	for i, sh := range q.Server.Shards { // find the shard at fault
-		alone := &build.Start{Clocks: q.Starts, Shards: map[int32]core.Saved{sh.ID: sh.Node}}
+		alone := &build.Start{Clocks: q.Starts, Shards: map[int32]servernode.Saved{sh.ID: sh.Node}}
 		if _, bad := r.station.Build().Schemes(int32(server), alone); bad != nil {
 			return q.fieldOf(file, fmt.Errorf("shards[%d].node.memory: %w", i, bad))
 		}

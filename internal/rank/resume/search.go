@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"fluentps/internal/configs"
-	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/rank/link"
@@ -222,7 +223,7 @@ func (r *Search) AlignClocks(q *Origin) error {
 	if r.station.Roles.Server(r.station.Me) >= 0 {
 		for _, sh := range q.Server.Shards {
 			phases, err := r.station.Config.PhasesOf(r.station.Plan.Shards[sh.ID].Rule, r.station.Roles.Computes(), r.station.Set.Train.Rows())
-			if err == nil && core.Behind(phases) {
+			if err == nil && inturn.Behind(phases) {
 				furthest = max(furthest, sh.Node.Closed, slices.Max(q.Starts))
 			}
 		}
@@ -248,7 +249,7 @@ func (q *Origin) Start() *build.Start {
 	if q == nil {
 		return nil
 	}
-	s := &build.Start{Clocks: q.Starts, Shards: map[int32]core.Saved{}}
+	s := &build.Start{Clocks: q.Starts, Shards: map[int32]servernode.Saved{}}
 	for _, sh := range q.Server.Shards {
 		s.Shards[sh.ID] = sh.Node
 	}

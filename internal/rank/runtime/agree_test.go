@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/ps/scheme"
 )
 
@@ -22,7 +22,7 @@ func TestContributorsAreTheSameAtAllShardsOfARun(t *testing.T) {
 		begin := beginTogether(4)
 		res, errs := world(t, c, 7, func(o *Options) {
 			begin(o)
-			o.Decided = core.Decided(func(_ scheme.Event, decisions []scheme.Decision) {
+			o.Decided = servernode.Decided(func(_ scheme.Event, decisions []scheme.Decision) {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, d := range decisions {

@@ -14,7 +14,7 @@ import (
 
 	"fluentps/internal/comm"
 	"fluentps/internal/configs"
-	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/coordinate"
 	"fluentps/internal/rank/link"
@@ -49,12 +49,12 @@ type Options struct {
 	AllowChanged []string
 	Memory       string // the memory file system of this host, for replicas of checkpoints; "": /dev/shm
 
-	Warn       io.Writer     // WARN and above, from every rank
-	LogLevel   slog.Level    // lowest level of the log files; the zero value is Info
-	Interrupt  <-chan string // names of signals: those that ask to stop, the second with SignalAgain appended, or SignalState; may be nil
-	Trains     func()        // called when set-up is over and training begins; may be nil
-	Decided    core.Decided  // told of the decisions of this rank's schemes; may be nil
-	Iterations bool          // Result.Iterations is wanted; equal on all ranks
+	Warn       io.Writer          // WARN and above, from every rank
+	LogLevel   slog.Level         // lowest level of the log files; the zero value is Info
+	Interrupt  <-chan string      // names of signals: those that ask to stop, the second with SignalAgain appended, or SignalState; may be nil
+	Trains     func()             // called when set-up is over and training begins; may be nil
+	Decided    servernode.Decided // told of the decisions of this rank's schemes; may be nil
+	Iterations bool               // Result.Iterations is wanted; equal on all ranks
 
 	testing    hooks
 	thresholds layout.Thresholds // for tests: the sizes by which ways are chosen

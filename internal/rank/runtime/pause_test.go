@@ -72,7 +72,7 @@ func holdsEachPushOnce(t *testing.T, dir string, drops bool) *checkpoint.Manifes
 // iterations once. The same holds for a run that was killed and resumes from one.
 func TestCheckpointsOfEverySchemeHaveEachPushOnce(t *testing.T) {
 	for _, sync := range schemesThatPause {
-		if !driverDiffers(sync) { // internal/core.TestPausesAndKillsKeepEachPushOnce draws all schemes
+		if !driverDiffers(sync) { // internal/core/servernode.TestPausesAndKillsKeepEachPushOnce draws all schemes
 			continue
 		}
 		t.Run(sync, func(t *testing.T) {

@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/plan/origin"
 	"fluentps/internal/show/metrics"
 )
@@ -17,7 +17,7 @@ type Report struct {
 
 // ShardReport is the part of one shard.
 type ShardReport struct {
-	State core.ShardState
+	State servernode.ShardState
 	Stale metrics.Hist
 	Lead  metrics.Hist
 }

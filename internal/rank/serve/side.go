@@ -12,6 +12,7 @@ import (
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
 	"fluentps/internal/core/digest"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/plan/layout"
@@ -27,7 +28,7 @@ import (
 type Side struct {
 	station        *station.Station // of the rank
 	o              Options
-	node           *core.Server
+	node           *servernode.Server
 	stores         []*store      // by shard; nil: another server owns it
 	out            []core.Effect // scratch
 	sentInFrames   []core.Input  // replies sent in frames; the node hears of them after the current effects
@@ -54,9 +55,9 @@ type Side struct {
 
 // Options are the inputs of New.
 type Options struct {
-	Start    *build.Start // where the node resumes; nil: at the beginning
-	Decided  core.Decided // told of the decisions of schemes; may be nil
-	Observer Observer     // nil except on rank 0
+	Start    *build.Start       // where the node resumes; nil: at the beginning
+	Decided  servernode.Decided // told of the decisions of schemes; may be nil
+	Observer Observer           // nil except on rank 0
 	Write    station.FileWriter
 	Digests  *digest.Log      // gets a checksum of each version; nil: none are kept
 	Timeline *timeline.Server // nil: no timeline is recorded

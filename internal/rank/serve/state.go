@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/plan/layout"
 )
@@ -20,8 +20,8 @@ type ShardState struct {
 	Hi    int    `json:"hi"`
 	Steps int64  `json:"steps"` // commits of its optimizer
 	// Vectors is the number of the shard's vectors: the parameters, and those of the optimizer.
-	Vectors int        `json:"vectors"`
-	Node    core.Saved `json:"node"`
+	Vectors int              `json:"vectors"`
+	Node    servernode.Saved `json:"node"`
 }
 
 // Save returns the server's state and its vectors, which are not copied.

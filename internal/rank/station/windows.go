@@ -10,7 +10,7 @@ import (
 	"fluentps/internal/plan/layout"
 )
 
-// Ranks of one host share a window (the protocol is in internal/core/near.go): a server's segment holds the versions of its
+// Ranks of one host share a window (the protocol is in internal/core/servernode/near.go): a server's segment holds the versions of its
 // shards, a worker's segment, behind those, its gradient arena. The offsets follow from the plan.
 
 // Share decides the routes of pieces, and creates the window that they need. If one rank has no memory for its segment,

@@ -40,3 +40,10 @@ func (w *Side) Handle() {
 		}
 	}
 }
+
+// inlineReceived handles a piece of a version from a frame; its header arrived before.
+func (w *Side) inlineReceived(piece int32, values []byte) {
+	if w.decode(&w.station.Plan.Pieces[piece], values) {
+		w.step(core.Input{Kind: core.PieceLanded, Piece: piece})
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/configs"
 	"fluentps/internal/core"
+	"fluentps/internal/core/workernode"
 	"fluentps/internal/plan/build"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/plan/origin"
@@ -30,9 +31,9 @@ import (
 type Side struct {
 	station *station.Station // of the rank
 	o       Options
-	node    *core.Worker // nil in a member, whose leader pushes and pulls
-	me      int          // index among the workers; in a member, its leader's
-	index   int          // index among the ranks that compute, which selects the samples
+	node    *workernode.Worker // nil in a member, whose leader pushes and pulls
+	me      int                // index among the workers; in a member, its leader's
+	index   int                // index among the ranks that compute, which selects the samples
 	model   workload.Model
 	feed    feed
 	slow    slowness
@@ -377,13 +378,6 @@ func (w *Side) pieceReceived(d comm.Done) {
 	w.station.Net.Traffic.Received += int64(d.N)
 	if !encoded || w.decode(p, w.enc.received(p.ID, d.N)) {
 		w.step(core.Input{Kind: core.PieceLanded, Piece: p.ID})
-	}
-}
-
-// inlineReceived handles a piece of a version from a frame; its header arrived before.
-func (w *Side) inlineReceived(piece int32, values []byte) {
-	if w.decode(&w.station.Plan.Pieces[piece], values) {
-		w.step(core.Input{Kind: core.PieceLanded, Piece: piece})
 	}
 }
 

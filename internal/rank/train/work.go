@@ -18,7 +18,7 @@ import (
 	"fluentps/ps/workload"
 )
 
-// A worker whose work is given by a policy (internal/core/work.go) computes ranges of its own batch and of other workers'
+// A worker whose work is given by a policy (internal/core/task.go) computes ranges of its own batch and of other workers'
 // batches, a grain of samples at a time. It adds up the gradients of a task, and hands them over, layer by layer, with the
 // last grain. A Cancel takes effect between two grains, so that the last grain is known when its backward begins.
 //

@@ -5,6 +5,7 @@ import (
 
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/sim"
 	"fluentps/ps/scheme"
@@ -91,7 +92,7 @@ func newChecker(s *sim.Simulation) (*checker, error) {
 		limits := limitsOf(phases)
 		s := &c.shards[i]
 		*s = shardCheck{server: p.Shards[i].Server, pieces: int32(len(p.Shards[i].Pieces)), now: limits[0], then: limits[1:], atLow: workers,
-			flying: make([]int32, core.Buffers(workers, false)), ahead: map[int32][]int64{}, lead: core.LeadShard(p, int32(i)),
+			flying: make([]int32, servernode.Buffers(workers, false)), ahead: map[int32][]int64{}, lead: servernode.LeadShard(p, int32(i)),
 			of: make([]pairCheck, workers)}
 		for w := range workers {
 			s.of[w] = pairCheck{landing: -1, folded: -1, openPull: -1}

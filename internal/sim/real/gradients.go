@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"fluentps/internal/core"
+	"fluentps/internal/core/inturn"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/core/tasks"
 	"fluentps/internal/plan/layout"
@@ -164,7 +166,7 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 	f.most = int64(len(f.coded.wire)) + int64(len(f.grain))*shard.ElemBytes + arena + n*(each*arena+f.copyBytes())
 	for i := range p.Shards {
 		rule := &c.Sync[p.Shards[i].Rule]
-		slots, means, err := core.Most(rule.InTurn(), int(n))
+		slots, means, err := inturn.Most(rule.InTurn(), int(n))
 		if err != nil {
 			return 0, err
 		}
@@ -193,7 +195,7 @@ func (f *floats) limit(update, outer optim.Update) (snapshots int64, err error) 
 
 func (f *floats) makeStore(sh *shard.Shard, update optim.Update) error {
 	st, b := &f.stores[sh.ID], f.s.Build()
-	*st = store{sh: sh, bufs: make([][]float32, core.Buffers(len(f.replicas), false)), math: b.Store(sh.ID, update)}
+	*st = store{sh: sh, bufs: make([][]float32, servernode.Buffers(len(f.replicas), false)), math: b.Store(sh.ID, update)}
 	b.Initial = f.g.Initial
 	return b.Fill(st.vector(st.bufs, 0), sh, f.architecture)
 }

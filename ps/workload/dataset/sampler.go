@@ -16,7 +16,7 @@ type Sampler struct {
 }
 
 // Assignment is the rows, in batches, that a worker computes from an iteration on. All workers get theirs at the same iteration, at a
-// cut at which nothing is in flight (internal/core/pause.go).
+// cut at which nothing is in flight (internal/core/servernode/stop.go).
 type Assignment struct {
 	Number int64   // number of earlier assignments in the run; each has its own order of rows
 	From   int64   // its first iteration

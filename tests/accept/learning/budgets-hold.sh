@@ -9,7 +9,7 @@ set -eu
 seeds=${ACCEPT_SEEDS:-10000}
 FLUENTPS_TEST_SIM_SEEDS=$seeds go test ./internal/sim/check -count=1 -run '^TestLawsOverManySeeds$' -v >"$TMP/log" 2>&1 || shown "go test ./internal/sim"
 figure "simulated: $(sed -n 's/.*random_test.go:[0-9]*: //p' "$TMP/log" | tail -n 1), none beyond its budget by more than an iteration of every worker ($seeds configurations drawn)"
-go test ./internal/core -count=1 -run '^TestBudgetsHoldUnderRandomOrders$' -rapid.checks=2000 -v >"$TMP/log" 2>&1 || shown "go test ./internal/core"
+go test ./internal/core/servernode -count=1 -run '^TestBudgetsHoldUnderRandomOrders$' -rapid.checks=2000 -v >"$TMP/log" 2>&1 || shown "go test ./internal/core/servernode"
 figure "2000 random orders of events with and without lost workers: ok"
 
 # softsync with a version of 4000 pushes and one epoch of 8192 samples trained 128,096 of them once.
