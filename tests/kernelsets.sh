@@ -26,7 +26,7 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-kernelsets.XXXXXX")
 # shellcheck disable=SC2064 # dir is wanted as it is now
 trap "rm -rf '$dir'" EXIT
 for package in $packages; do
-	go test -c -vet=off -tags "$tags" -o "$dir/${package//\//-}" "./$package"
+	go test -c -vet=off -ldflags="-s -w" -tags "$tags" -o "$dir/${package//\//-}" "./$package"
 done
 
 # under SET PACKAGE ARG...: the tests of a package, in its folder, with the variables of the set and no other that chooses kernels.

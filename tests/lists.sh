@@ -10,8 +10,28 @@ pure_packages() {
 # shellcheck disable=SC2034 # for those who source this
 alone="ps/workload internal/configs internal/show/params internal/disk/checkpoint internal/disk/foreign internal/plan/references internal/show/verify internal/sim/whatif internal/comm/inflight internal/core/tasks internal/show/report/folder ps/scheme/example ps/scheme/schemetest"
 
+# raced_packages are the packages that stage race runs whole, one a line: those that are not pure and not alone, without package bench,
+# which times kernels in plain Go and drives runs of runtime, and without what starts other programs.
+raced_packages() {
+	local without
+	without=$(pure_packages) || return
+	go list ./internal/... ./ps/... |
+		grep -vE "^fluentps/(($without)\$|(${alone// /|}|internal/rank/bench|internal/rank/runtime|internal/verbs|internal/plan/slurm)(/|\$))"
+}
+
 # raced_tests are the tests of internal/rank/runtime that stage race runs, as one regular expression.
-raced_tests() { echo "^($(grep -v '^#' tests/raced.txt | paste -sd '|'))\$"; }
+raced_tests() { echo "^($(awk '!/^#/ { print $1 }' tests/raced.txt | paste -sd '|'))\$"; }
+
+# What stage race runs whole shows there all that it shows in plain Go, so stage pure leaves it out: packages, one a line, whose tests do not
+# ask whether the detector is on, and tests of internal/rank/runtime, as one regular expression, which raced.txt does not mark.
+whole_under_race_packages() {
+	local folder package
+	for package in $(raced_packages); do
+		folder=${package#fluentps/}
+		grep -qiE '\bunderRace\b|go:build !race' "$folder"/*_test.go 2>/dev/null || echo "$package"
+	done
+}
+whole_under_race_tests() { awk '!/^#/ && NF == 1 { print $1 }' tests/raced.txt | paste -sd '|'; }
 
 # laws_in_sets are the tests that ps/LAWS.md lists within a kernel set, as folder.TestName.
 laws_in_sets() {

@@ -85,15 +85,15 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 	unset FLUENTPS_KERNELS_LIBRARY # plain Go has none, and says so
 	CGO_ENABLED=0 go build ./...
 	# Left out is what plain Go's kernels only make slow: here the device is the twins with which two
-	# of these tests compare it, and the third compares sums of many batches. Stage tagged runs all three, and the model of another
-	# module that fails, there in one process too. The scripts are those that stage nobody, or without root stage tagged, runs whole.
+	# of these tests compare it, and the third compares sums of many batches. Stage tagged runs all three, and what is built of
+	# other modules, there in one process too. Stage race runs what is whole under the detector. The scripts are those that stage nobody, or without root stage tagged, runs whole.
 	# Of the simulated settings of each kind this stage draws the first thousand; make accept draws ten thousand and more
 	# (tests/accept/simulation, tests/accept/schemes/quorum-has-its-workers.sh).
 	# shellcheck disable=SC2046 # one argument per package
 	FLUENTPS_TEST_SIM_SEEDS=1000 CGO_ENABLED=0 go test -json -vet=off \
-		-skip '^Test((LeNet|Residual)OnTheDeviceAsOnItsTwins|SequentialTraining|AModelThatFailsEndsTheRun)$|^TestScripts$/^(bench|deaths|export|local|report|restarts|resume|sweep|timeline)$' \
-		$(go list ./... | grep -vxE 'fluentps/(tests/tidy|internal/rank/runtime)') | keep
-	CGO_ENABLED=0 go test -json -vet=off -tags invariants -timeout=15m ./internal/rank/runtime | keep
+		-skip '^Test((LeNet|Residual)OnTheDeviceAsOnItsTwins|SequentialTraining|A(Model|Scheme)OfAnotherModule|AModelThatFailsEndsTheRun)$|^TestScripts$/^(bench|deaths|export|local|report|restarts|resume|sweep|timeline)$' \
+		$(go list ./... | grep -vxE 'fluentps/(tests/tidy|internal/rank/runtime)' | grep -vxF "$(whole_under_race_packages)") | keep
+	CGO_ENABLED=0 go test -json -vet=off -tags invariants -timeout=15m -skip "^($(whole_under_race_tests))\$" ./internal/rank/runtime | keep
 	CGO_ENABLED=0 go test -json -vet=off -tags purego ./internal/policy/optim ./internal/policy/payload | keep # without vector instructions
 }
 
@@ -204,7 +204,7 @@ stage_nobody() { # MPI and run folders as a user who is not root, owns nothing a
 	mkdir -p "$dir/tree" "$dir/test" "$dir/home/tmp"
 	tar --exclude=./.git --exclude=./runs --exclude=./build -cf - . | tar -C "$dir/tree" -xf -
 	for package in $list; do
-		go test -c -vet=off -tags "$tags" -o "$dir/test/${package//\//-}" "$package"
+		go test -c -vet=off -ldflags="-s -w" -tags "$tags" -o "$dir/test/${package//\//-}" "$package"
 	done
 	chmod -R a+rX "$dir"
 	chown 65534:65534 "$dir/home"
@@ -235,11 +235,9 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 		echo "these start goroutines: take their packages into this stage" >&2
 		return 1
 	fi
-	local without
-	without=$(pure_packages)
 	# shellcheck disable=SC2046 # one argument per package
-	go test -json -vet=off -race -tags invariants -timeout=25m $(go list ./internal/... ./ps/... | grep -vE "^fluentps/(($without)\$|(${alone// /|}|internal/rank/bench|internal/rank/runtime|internal/verbs|internal/plan/slurm)(/|\$))") | keep
-	# Stage pure runs all tests of internal/rank/runtime. Those in the list run what the others run, statement by statement
+	go test -json -vet=off -race -tags invariants -timeout=25m $(raced_packages) | keep
+	# Stage pure runs the other tests of internal/rank/runtime, and those that run less under the detector. Those in the list run what the others run, statement by statement
 	# (tests/accept/run/races-are-looked-for-everywhere.sh).
 	raced=$(raced_tests)
 	go test -json -vet=off -race -tags invariants -timeout=25m -run "$raced" ./internal/rank/runtime | keep
