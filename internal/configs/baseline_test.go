@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fluentps/internal/configs/keys"
 )
 
 // A baseline is a plain word or a mapping, in the file and in what overrides it; a word in place of a mapping is all of it.
@@ -57,16 +59,16 @@ func TestBaselineIsAWordOrAMapping(t *testing.T) {
 func TestThePlainWordIsWhatItWas(t *testing.T) {
 	plain := strings.Split(base, "sync:")[0]
 	cfg, _ := accept(t, plain+"baseline: pslite\n", Options{})
-	old := Values(cfg)
+	old := keys.Values(cfg)
 	if old["baseline"] != "pslite" || old["baseline.keys"] != "tensor" {
 		t.Errorf("values %q and %q", old["baseline"], old["baseline.keys"])
 	}
 	delete(old, "baseline.keys")
-	if changed := Changed(old, cfg); len(changed) != 0 {
+	if changed := keys.Changed(old, cfg); len(changed) != 0 {
 		t.Errorf("changed: %v", changed)
 	}
 	cfg, _ = accept(t, plain+"baseline: {name: pslite, keys: scalar}\n", Options{})
-	if changed := Changed(old, cfg); !slices.Equal(changed, []string{"baseline.keys"}) {
+	if changed := keys.Changed(old, cfg); !slices.Equal(changed, []string{"baseline.keys"}) {
 		t.Errorf("changed: %v", changed)
 	}
 }

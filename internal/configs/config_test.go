@@ -14,7 +14,10 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"fluentps/internal/comm"
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/reading"
+	"fluentps/internal/configs/settings"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/policy/local"
 	"fluentps/internal/policy/optim"
@@ -40,7 +43,7 @@ sync:
   - {match: "*", scheme: ssp, staleness: 2}
 `
 
-func accept(t *testing.T, src string, o Options) (*Config, *Origins) {
+func accept(t *testing.T, src string, o Options) (*settings.Config, *diag.Origins) {
 	t.Helper()
 	c, origins, ds := Parse("base.yaml", []byte(src), o)
 	if len(ds) > 0 {
@@ -56,53 +59,54 @@ func TestValues(t *testing.T) {
 	if len(ds) > 0 {
 		t.Fatal(written(t, ds))
 	}
-	want := &Config{
-		Name: "everything_1.2-x", Seed: 18446744073709551615, Baseline: BaselineNone,
-		Cluster: Cluster{Servers: 3, Placement: "colocate", Hierarchy: "none", SharedMemory: SharedOff, Bind: BindOff, MemoryMax: 8 << 30},
-		Data:    dataset.Keys{Set: "csv", Path: "data/train set.csv", Test: "data/test.csv", Scale: 16, Partition: "overlap_reshuffle"},
-		Model:   workload.ModelSpec{Name: "mlp", Layers: []int{512, 256, 128}},
-		Train: Train{
+	want := &settings.Config{
+		Name: "everything_1.2-x", Seed: 18446744073709551615, Baseline: settings.BaselineNone,
+		Cluster: settings.Cluster{Servers: 3, Placement: "colocate", Hierarchy: "none", SharedMemory: settings.SharedOff,
+			Bind: settings.BindOff, MemoryMax: 8 << 30},
+		Data:  dataset.Keys{Set: "csv", Path: "data/train set.csv", Test: "data/test.csv", Scale: 16, Partition: "overlap_reshuffle"},
+		Model: workload.ModelSpec{Name: "mlp", Layers: []int{512, 256, 128}},
+		Train: settings.Train{
 			BatchGlobal: 1024,
-			Optimizer:   Optimizer{Spec: optim.Spec{Name: "nesterov", LR: 1e-3, WeightDecay: 5e-4}, NoDecay: []string{}},
+			Optimizer:   settings.Optimizer{Spec: optim.Spec{Name: "nesterov", LR: 1e-3, WeightDecay: 5e-4}, NoDecay: []string{}},
 			Schedule:    optim.Schedule{Name: "step", At: []int64{1000, 2000}, Factor: 0.5, WarmUp: 100},
-			Stop:        Stop{Epochs: 2.5, Samples: 10000000, Updates: 4000, Time: 90 * time.Minute, Target: 0.975},
+			Stop:        settings.Stop{Epochs: 2.5, Samples: 10000000, Updates: 4000, Time: 90 * time.Minute, Target: 0.975},
 		},
-		Evaluate: Evaluate{EveryEpochs: 0.25, Where: "online"},
-		Device:   Device{Kind: "cpu", Threads: 4},
+		Evaluate: settings.Evaluate{EveryEpochs: 0.25, Where: "online"},
+		Device:   settings.Device{Kind: "cpu", Threads: 4},
 		Shards:   shard.Spec{Slice: "layer", MaxBytes: 1500000},
-		Sync: []Rule{
+		Sync: []settings.Rule{
 			{Match: "fc?.bias", Push: "gradient", Update: "optimizer",
-				Phase: Phase{Scheme: "bsp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.25},
+				Phase: settings.Phase{Scheme: "bsp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.25},
 					Params: &scheme.BSPParams{Strict: false, Release: scheme.ReleaseBlock}}},
 			{Match: "fc1.*", Push: "gradient", Update: "optimizer",
-				Phase: Phase{Scheme: "ssp", Common: scheme.Common{Fold: scheme.FoldRank},
+				Phase: settings.Phase{Scheme: "ssp", Common: scheme.Common{Fold: scheme.FoldRank},
 					Params: &scheme.SSPParams{Staleness: 0, Release: scheme.ReleaseSoft}}},
 			{Match: "*", Push: "gradient", Update: "optimizer",
-				Phase: Phase{Scheme: "asp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.125}, Params: &scheme.ASPParams{}}},
+				Phase: settings.Phase{Scheme: "asp", Common: scheme.Common{Fold: scheme.FoldArrival, Weight: 0.125}, Params: &scheme.ASPParams{}}},
 		},
 		Send: send.Spec{Order: "credit", Credit: 6_000_000,
 			Tune: send.Tune{Points: 8, Steps: 50, Min: 1_000_000, Max: 32_000_000}, Overlap: false},
-		Payload: Payload{Push: "threshold", Pull: "bfloat16", Params: payload.Params{Ratio: 0.125, Threshold: 0.5}},
+		Payload: settings.Payload{Push: "threshold", Pull: "bfloat16", Params: payload.Params{Ratio: 0.125, Threshold: 0.5}},
 		Work:    work.Spec{Policy: "fixed"}, Local: local.Spec{Policy: "none", Steps: 1, HostSteps: 1, Period: local.Period{Name: "constant"}},
-		Faults: []Fault{
+		Faults: []settings.Fault{
 			{Worker: -1, Slow: straggler.Spec{Kind: "constant", Sleep: 2 * time.Millisecond}},
 			{Worker: 3, Slow: straggler.Spec{Kind: "two_state", Factor: 5, Enter: 0.5, Leave: 1, From: 100, Until: 200}},
-			{Worker: 0, Pause: FaultPause{At: time.Second, For: 2 * time.Second}, Slow: straggler.Spec{Kind: "constant"}},
+			{Worker: 0, Pause: settings.FaultPause{At: time.Second, For: 2 * time.Second}, Slow: straggler.Spec{Kind: "constant"}},
 		},
-		Stall:      Stall{Warn: 90 * time.Second, Abort: time.Hour, Peer: 150 * time.Second},
-		Checkpoint: Checkpoint{Keep: 5, Best: BestNone},
+		Stall:      settings.Stall{Warn: 90 * time.Second, Abort: time.Hour, Peer: 150 * time.Second},
+		Checkpoint: settings.Checkpoint{Keep: 5, Best: settings.BestNone},
 		Metrics:    records.Spec{Sinks: []string{"csv"}, Interval: 500 * time.Millisecond},
-		Simulate: Simulate{
+		Simulate: settings.Simulate{
 			Workers: 10000, RanksPerHost: 8,
 			Compute: workload.Cost{Fixed: 250 * time.Microsecond, PerSample: time.Microsecond}, PerWorker: []float64{1, 0.25},
-			Network:  Network{Bandwidth: 12_500_000_000, Memory: 40_000_000_000},
+			Network:  settings.Network{Bandwidth: 12_500_000_000, Memory: 40_000_000_000},
 			FoldRate: 0, CommitRate: 512 << 20, PushNorm: 0.1, Gradients: true,
 		},
 	}
-	top := bind("", topKeys, want)
-	for _, l := range top.leaves {
-		if origins.Of(l.path) != "default" {
-			l.key = &yaml.Node{}
+	top := keys.Bind("", keys.TopKeys, want)
+	for _, l := range top.Leaves {
+		if origins.Of(l.Path) != "default" {
+			l.Key = &yaml.Node{}
 		}
 	}
 	(&walker{}).finish(top, nil) // with the defaults of the rest
@@ -134,32 +138,40 @@ func TestPrecedence(t *testing.T) {
 func TestSet(t *testing.T) {
 	for _, tt := range []struct {
 		set  []string
-		want func(*Config) bool
+		want func(*settings.Config) bool
 	}{
-		{[]string{"sync[1].staleness=5"}, func(c *Config) bool { return c.Sync[1].Params.(*scheme.SSPParams).Staleness == 5 }},
-		{[]string{"sync[1].staleness=null", "sync[1].scheme=asp"}, func(c *Config) bool { return c.Sync[1].Scheme == "asp" }},
-		{[]string{`sync=[{match: "*", scheme: asp}]`}, func(c *Config) bool { return len(c.Sync) == 1 && c.Sync[0].Scheme == "asp" }},
-		{[]string{"sync[1].match=fc2.*", "sync[2].match=*", "sync[2].scheme=bsp"}, func(c *Config) bool {
+		{[]string{"sync[1].staleness=5"}, func(c *settings.Config) bool { return c.Sync[1].Params.(*scheme.SSPParams).Staleness == 5 }},
+		{[]string{"sync[1].staleness=null", "sync[1].scheme=asp"}, func(c *settings.Config) bool { return c.Sync[1].Scheme == "asp" }},
+		{[]string{`sync=[{match: "*", scheme: asp}]`}, func(c *settings.Config) bool { return len(c.Sync) == 1 && c.Sync[0].Scheme == "asp" }},
+		{[]string{"sync[1].match=fc2.*", "sync[2].match=*", "sync[2].scheme=bsp"}, func(c *settings.Config) bool {
 			return len(c.Sync) == 3 && c.Sync[1].Match == "fc2.*" && c.Sync[2].Match == "*"
 		}},
-		{[]string{"sync[0]="}, func(c *Config) bool { return len(c.Sync) == 1 && c.Sync[0].Match == "*" }},
-		{[]string{"faults[0].worker=*", "faults[0].slow.factor=5"}, func(c *Config) bool {
-			return c.Faults[0] == Fault{Worker: -1, Slow: straggler.Spec{Kind: "constant", Factor: 5}}
+		{[]string{"sync[0]="}, func(c *settings.Config) bool { return len(c.Sync) == 1 && c.Sync[0].Match == "*" }},
+		{[]string{"faults[0].worker=*", "faults[0].slow.factor=5"}, func(c *settings.Config) bool {
+			return c.Faults[0] == settings.Fault{Worker: -1, Slow: straggler.Spec{Kind: "constant", Factor: 5}}
 		}},
-		{[]string{"faults=[{worker: 3, slow: {sleep: 2ms}}]"}, func(c *Config) bool { return c.Faults[0].Slow.Sleep == 2*time.Millisecond }},
-		{[]string{"model.layers[1]=99", "model.layers[2]=5"}, func(c *Config) bool { return slices.Equal(c.Model.Layers, []int{16, 99, 5}) }},
-		{[]string{"model.layers[0]=null"}, func(c *Config) bool { return slices.Equal(c.Model.Layers, []int{8}) }},
-		{[]string{"name=7"}, func(c *Config) bool { return c.Name == "7" }},
-		{[]string{`name="quoted"`}, func(c *Config) bool { return c.Name == "quoted" }},
+		{[]string{"faults=[{worker: 3, slow: {sleep: 2ms}}]"},
+			func(c *settings.Config) bool { return c.Faults[0].Slow.Sleep == 2*time.Millisecond }},
+		{[]string{"model.layers[1]=99", "model.layers[2]=5"},
+			func(c *settings.Config) bool { return slices.Equal(c.Model.Layers, []int{16, 99, 5}) }},
+		{[]string{"model.layers[0]=null"}, func(c *settings.Config) bool { return slices.Equal(c.Model.Layers, []int{8}) }},
+		{[]string{"name=7"}, func(c *settings.Config) bool { return c.Name == "7" }},
+		{[]string{`name="quoted"`}, func(c *settings.Config) bool { return c.Name == "quoted" }},
 		{[]string{"train.batch_per_worker=null", "train.batch_global=64"},
-			func(c *Config) bool { return c.Train.BatchGlobal == 64 && c.Train.BatchPerWorker == 0 }},
+			func(c *settings.Config) bool { return c.Train.BatchGlobal == 64 && c.Train.BatchPerWorker == 0 }},
 		{[]string{"train.optimizer={name: sgd, lr: 2}"},
-			func(c *Config) bool { return c.Train.Optimizer.Name == "sgd" && c.Train.Optimizer.LR == 2 }},
-		{[]string{"data.set=idx", "data.path=/a=b # c"}, func(c *Config) bool { return c.Data.Path == "/a=b # c" }},
-		{[]string{"shards.max_bytes=64KiB"}, func(c *Config) bool { return c.Shards.MaxBytes == 65536 }},
-		{[]string{"evaluate.every_samples=640"}, func(c *Config) bool { return c.Evaluate.EverySamples == 640 && c.Evaluate.EveryEpochs == 0 }},
-		{[]string{"evaluate.every_samples=0"}, func(c *Config) bool { return c.Evaluate.EverySamples == 0 && c.Evaluate.EveryEpochs == 1 }},
-		{[]string{"metrics.sinks=[csv]"}, func(c *Config) bool { return slices.Equal(c.Metrics.Sinks, []string{"csv"}) }},
+			func(c *settings.Config) bool { return c.Train.Optimizer.Name == "sgd" && c.Train.Optimizer.LR == 2 }},
+		{[]string{"data.set=idx", "data.path=/a=b # c"}, func(c *settings.Config) bool { return c.Data.Path == "/a=b # c" }},
+		{[]string{"shards.max_bytes=64KiB"}, func(c *settings.Config) bool { return c.Shards.MaxBytes == 65536 }},
+		{[]string{"evaluate.every_samples=640"}, func(c *settings.Config) bool {
+			return c.Evaluate.EverySamples == 640 &&
+				c.Evaluate.EveryEpochs == 0
+		}},
+		{[]string{"evaluate.every_samples=0"}, func(c *settings.Config) bool {
+			return c.Evaluate.EverySamples == 0 &&
+				c.Evaluate.EveryEpochs == 1
+		}},
+		{[]string{"metrics.sinks=[csv]"}, func(c *settings.Config) bool { return slices.Equal(c.Metrics.Sinks, []string{"csv"}) }},
 	} {
 		t.Run(strings.Join(tt.set, " "), func(t *testing.T) {
 			if c, _ := accept(t, base, Options{Set: tt.set}); !tt.want(c) {
@@ -223,7 +235,7 @@ func TestResolvedOrigins(t *testing.T) {
 		Options{Env: []string{"FLUENTPS_SEED=3"},
 			Set: []string{"sync[1].staleness=null", "sync[1].scheme=asp", "faults[0]={worker: 1, slow: {factor: 2}}"}})
 	var out bytes.Buffer
-	if err := c.Resolved(&out, o); err != nil {
+	if err := keys.Resolved(&out, c, o); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "testdata/resolved.yaml", out.Bytes())
@@ -234,14 +246,14 @@ func TestHash(t *testing.T) {
 	a, _ := accept(t, base, Options{})
 	b, _ := accept(t, base, Options{Set: []string{"train.stop.epochs=1", "cluster.servers=1"}})
 	d, _ := accept(t, base, Options{Set: []string{"sync[1].staleness=4"}})
-	if Hash(a) != Hash(b) {
+	if keys.Hash(a) != keys.Hash(b) {
 		t.Error("the hash depends on where values come from")
 	}
-	if Hash(a) == Hash(d) {
+	if keys.Hash(a) == keys.Hash(d) {
 		t.Error("the hash misses a scheme's key")
 	}
-	if len(Hash(a)) != 64 {
-		t.Errorf("hash is %q, want 64 hexadecimal digits", Hash(a))
+	if len(keys.Hash(a)) != 64 {
+		t.Errorf("hash is %q, want 64 hexadecimal digits", keys.Hash(a))
 	}
 }
 
@@ -267,14 +279,14 @@ func TestJSON(t *testing.T) {
 	if w := got.Warnings[0]; w.Severity != "warning" || w.Path != "sync[2].match" {
 		t.Errorf("warning is %+v", w)
 	}
-	if got := string((Diagnostics)(nil).JSON()); !strings.Contains(got, `"errors": []`) || !strings.Contains(got, `"warnings": []`) {
+	if got := string((diag.Diagnostics)(nil).JSON()); !strings.Contains(got, `"errors": []`) || !strings.Contains(got, `"warnings": []`) {
 		t.Errorf("no problems are %s, want two empty lists", got)
 	}
 }
 
 func TestLoadRefusals(t *testing.T) {
 	big := filepath.Join(t.TempDir(), "big.yaml")
-	if err := os.WriteFile(big, bytes.Repeat([]byte("# data\n"), bytesMax/7+1), 0o644); err != nil {
+	if err := os.WriteFile(big, bytes.Repeat([]byte("# data\n"), diag.BytesMax/7+1), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
@@ -296,7 +308,7 @@ func TestMany(t *testing.T) {
 		fmt.Fprintf(&src, "key%d: 1\n", i)
 	}
 	_, _, ds := Parse("many.yaml", []byte(src.String()), Options{})
-	if len(ds) != diagnosticsMax+1 || ds[len(ds)-1].Msg != "more than 200 problems" {
+	if len(ds) != diag.ProblemsMax+1 || ds[len(ds)-1].Msg != "more than 200 problems" {
 		t.Errorf("%d problems, the last %q", len(ds), ds[len(ds)-1].Msg)
 	}
 }
@@ -314,7 +326,7 @@ func TestLoops(t *testing.T) {
 
 // TestTableDefaults reads every default by itself; fill panics on one that its own key refuses.
 func TestTableDefaults(t *testing.T) {
-	for _, k := range Keys() {
+	for _, k := range keys.All() {
 		if k.Doc == "" {
 			t.Errorf("%s has no doc", k.Path)
 		}
@@ -322,64 +334,12 @@ func TestTableDefaults(t *testing.T) {
 			t.Errorf("%s is required and has a default", k.Path)
 		}
 	}
-	for _, l := range bind("", topKeys, &Config{}).leaves {
-		if l.def != "" {
-			w := &walker{file: newText("", nil), origins: newOrigins()}
+	for _, l := range keys.Bind("", keys.TopKeys, &settings.Config{}).Leaves {
+		if l.Def != "" {
+			w := &walker{Reading: reading.NewReading(diag.NewText("", nil), nil, diag.NewOrigins())}
 			w.fill(l)
-			if len(w.diags) > 0 {
-				t.Errorf("default of %s: %s", l.path, w.diags[0])
-			}
-		}
-	}
-}
-
-// TestRuleKeysAreThoseOfTheTables: a scheme of another module may not have a key that a rule or a phase has.
-func TestRuleKeysAreThoseOfTheTables(t *testing.T) {
-	want := []string{"schemes"} // bindPhased adds it
-	for _, rows := range [][]row{ruleKeys(), phaseKeys()} {
-		for _, r := range rows {
-			if key, _, _ := strings.Cut(r.path, "."); !slices.Contains(want, key) {
-				want = append(want, key)
-			}
-		}
-	}
-	got := slices.Sorted(slices.Values(scheme.RuleKeys))
-	if slices.Sort(want); !slices.Equal(got, want) {
-		t.Errorf("scheme.RuleKeys is %v, and the tables have %v", got, want)
-	}
-}
-
-// TestLimitsOfOthers holds numbers in tags to those that the code goes by.
-func TestLimitsOfOthers(t *testing.T) {
-	top := bind("", topKeys, &Config{})
-	for path, want := range map[string]span{"shards.max_bytes": from(shard.ElemBytes, comm.MessageMax),
-		"train.optimizer.epsilon": from(optim.EpsilonMin, 1e30)} {
-		if got := top.byPath[path].span; got != want {
-			t.Errorf("%s: %v, want %v", path, got, want)
-		}
-	}
-}
-
-// TestLaterIsNotLegal keeps the list of what is missing free of what is there.
-func TestLaterIsNotLegal(t *testing.T) {
-	legal := map[string][]string{}
-	for _, k := range Keys() {
-		legal[k.Path] = k.Values
-	}
-	for _, e := range scheme.All {
-		for _, d := range scheme.Docs(e.Params()) {
-			path := "sync[]." + d.Key
-			legal[path] = append(legal[path], d.Values...)
-		}
-	}
-	for _, n := range notYet {
-		values, isKey := legal[n.path]
-		if isKey != (n.values != nil || n.numbers) {
-			t.Errorf("%s: key in the table: %v", n.path, isKey)
-		}
-		for _, v := range n.values {
-			if slices.Contains(values, v) {
-				t.Errorf("%s: %s is in this version", n.path, v)
+			if len(w.Diags) > 0 {
+				t.Errorf("default of %s: %s", l.Path, w.Diags[0])
 			}
 		}
 	}
@@ -391,7 +351,7 @@ func TestNearest(t *testing.T) {
 		"bps": {"bsp"}, "BSP": {"bsp"}, "sp": {"bsp", "asp", "ssp"}, "stalenes": {"staleness"}, "stelanes": nil,
 		"batch-per-worker": {"batch_per_worker"}, "": nil, "x": nil, "xy": nil, "stlaenses": {"staleness"},
 	} {
-		if got := Nearest(word, legal); !slices.Equal(got, want) {
+		if got := diag.Nearest(word, legal); !slices.Equal(got, want) {
 			t.Errorf("Nearest(%q) = %v, want %v", word, got, want)
 		}
 	}
@@ -405,23 +365,8 @@ func TestCovers(t *testing.T) {
 		{"*", "fc1.*", true}, {"fc*", "fc1.*", true}, {"*.bias", "fc1.bias", true}, {"fc1.*", "fc*", false}, {"fc?.bias", "fc1.bias", true},
 		{"fc?.bias", "fc*.bias", false}, {"fc?", "fc?", true}, {"a*b*", "a*b", true}, {"a*b", "a*bc", false},
 	} {
-		if got := covers(tt.first, tt.second); got != tt.want {
+		if got := settings.Covers(tt.first, tt.second); got != tt.want {
 			t.Errorf("covers(%q, %q) = %v, want %v", tt.first, tt.second, got, tt.want)
-		}
-	}
-}
-
-// A size with a fraction is whole if it is so on paper, whatever binary fractions make of it.
-func TestSizesWithAFraction(t *testing.T) {
-	for text, want := range map[string]int64{"2.07GB": 2_070_000_000, "0.1KB": 100, "1.1MB": 1_100_000,
-		"4.35GB": 4_350_000_000, "1.5KiB": 1536, "0.000000001GB": 1} {
-		if got, err := parseSize(text); err != nil || got != want {
-			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"0.3KiB", "1.0005KB", "1.0000000001GB", "0.5B", "9007199254740992B"} {
-		if got, err := parseSize(text); err == nil {
-			t.Errorf("%s is taken for %d bytes", text, got)
 		}
 	}
 }

@@ -9,6 +9,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/reading"
 	"fluentps/ps/scheme"
 )
 
@@ -42,26 +45,26 @@ var (
 
 // follower finds the advice in hints.
 type follower struct {
-	known   *knownPaths
+	known   *keys.KnownPaths
 	legal   map[string][]string // by pattern: the words of a key
 	usualOf map[string]string   // by pattern: a value that the key takes, where it exists
 	last    map[string]bool     // the last names of all keys
 }
 
 func newFollower() *follower {
-	f := &follower{known: &knownPaths{}, legal: map[string][]string{}, usualOf: map[string]string{}, last: map[string]bool{}}
-	f.known.fill()
-	keys := Keys()
+	f := &follower{known: &keys.KnownPaths{}, legal: map[string][]string{}, usualOf: map[string]string{}, last: map[string]bool{}}
+	f.known.Fill()
+	list := keys.All()
 	for _, e := range scheme.All {
-		for _, p := range paramsOf(e.Params()) {
+		for _, p := range keys.ParamsOf(e.Params()) {
 			for _, prefix := range []string{"sync[].", "sync[].schemes[]."} {
-				keys = append(keys, Key{Path: prefix + p.spec.path, Values: p.values(), Default: p.def})
+				list = append(list, keys.Key{Path: prefix + p.Spec.Path, Values: p.Values(), Default: p.Def})
 			}
 		}
 	}
-	for _, k := range keys {
+	for _, k := range list {
 		f.legal[k.Path] = k.Values
-		f.last[lastName(k.Path)] = true
+		f.last[diag.LastName(k.Path)] = true
 		if f.usualOf[k.Path] = k.Default; k.Default == "" {
 			f.usualOf[k.Path] = "1"
 		}
@@ -75,16 +78,16 @@ func (f *follower) is(path string) bool {
 	if err != nil {
 		return false
 	}
-	_, known := f.known.isText[show(steps, true)]
+	_, known := f.known.IsText[show(steps, true)]
 	return known
 }
 
 // resolve finds the key that a hint about the path at names: a whole path, or a name in a section around it.
 func (f *follower) resolve(at, name string) (path string, ok bool) {
-	at = strings.TrimPrefix(at, sweepKey+".")
+	at = strings.TrimPrefix(at, keys.SweepKey+".")
 	for section := at; section != ""; {
 		section = section[:max(0, strings.LastIndexByte(section, '.'))]
-		if full := join(section, name); f.is(full) {
+		if full := diag.Join(section, name); f.is(full) {
 			return full, true
 		}
 	}
@@ -92,7 +95,7 @@ func (f *follower) resolve(at, name string) (path string, ok bool) {
 }
 
 func (f *follower) values(path string) []string {
-	return f.legal[indices.ReplaceAllString(strings.TrimPrefix(path, sweepKey+"."), "[]")]
+	return f.legal[keys.Indices.ReplaceAllString(strings.TrimPrefix(path, keys.SweepKey+"."), "[]")]
 }
 
 // found is what a hint names.
@@ -105,15 +108,15 @@ type found struct {
 // usual gives keys that are only mentioned a value that they take.
 func (in found) usual(f *follower) (all []advice) {
 	for _, path := range in.mentions {
-		all = append(all, advice{{path: path, value: f.usualOf[indices.ReplaceAllString(path, "[]")]}})
+		all = append(all, advice{{path: path, value: f.usualOf[keys.Indices.ReplaceAllString(path, "[]")]}})
 	}
 	return all
 }
 
 // of reads the hint of a diagnostic.
-func (f *follower) of(d Diagnostic) (in found) {
+func (f *follower) of(d diag.Diagnostic) (in found) {
 	hint := d.Hint
-	if about := lastName(d.Path) + ": "; strings.HasPrefix(hint, about) && !f.is(d.Path+"."+lastName(d.Path)) &&
+	if about := diag.LastName(d.Path) + ": "; strings.HasPrefix(hint, about) && !f.is(d.Path+"."+diag.LastName(d.Path)) &&
 		!strings.HasPrefix(hint, "schemes: [") {
 		return in // what the key is for
 	}
@@ -127,7 +130,7 @@ func (f *follower) of(d Diagnostic) (in found) {
 			continue
 		}
 		for _, word := range listForm.Split(hint[m[2]:m[3]], -1) {
-			a := advice{{path: d.Path, value: formatItem(word), it: true}}
+			a := advice{{path: d.Path, value: keys.FormatItem(word), it: true}}
 			if unknown {
 				a = advice{{path: d.Path, rename: word, it: true}}
 			}
@@ -140,7 +143,7 @@ func (f *follower) of(d Diagnostic) (in found) {
 	}
 	if m := ownKeysForm.FindStringSubmatch(hint); m != nil {
 		for _, word := range listForm.Split(m[1], -1) {
-			if !f.is(join(d.Path, word)) {
+			if !f.is(diag.Join(d.Path, word)) {
 				in.unclear = append(in.unclear, word)
 			}
 		}
@@ -163,7 +166,7 @@ func (f *follower) of(d Diagnostic) (in found) {
 type reader struct {
 	*follower
 	*found
-	d       Diagnostic
+	d       diag.Diagnostic
 	words   []string
 	unknown bool   // the diagnostic is about a key that is none
 	verb    string // of the clause
@@ -296,7 +299,7 @@ func (r *reader) word(word, next, raw string) int {
 		r.verb = map[bool]string{true: "", false: r.verb}[next == "samples"]
 	case keyForm.MatchString(word) && strings.ContainsAny(word, "._"):
 		path, ok := r.resolve(r.d.Path, word)
-		top, _, _ := strings.Cut(indices.ReplaceAllString(word, ""), ".")
+		top, _, _ := strings.Cut(keys.Indices.ReplaceAllString(word, ""), ".")
 		switch {
 		case ok:
 			r.mentions = append(r.mentions, path)
@@ -331,14 +334,14 @@ func tokens(text string) (words []string) {
 }
 
 // apply makes the edits in a copy of the source; it fails where the tree has no such place.
-func (a advice) apply(f *follower, d Diagnostic, src []byte) ([]byte, error) {
+func (a advice) apply(f *follower, d diag.Diagnostic, src []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(src, &doc); err != nil {
 		return nil, err
 	}
 	root := doc.Content[0]
 	in, at := nodeAt(root, d.Line, d.Col)
-	w := &walker{file: newText("x", nil), from: map[*yaml.Node]*text{}, origins: newOrigins(), cfg: &Config{}}
+	w := &walker{Reading: reading.NewReading(diag.NewText("x", nil), nil, diag.NewOrigins())}
 	for _, e := range a {
 		value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
 		if e.value != "" {
@@ -351,7 +354,7 @@ func (a advice) apply(f *follower, d Diagnostic, src []byte) ([]byte, error) {
 		var err error
 		switch own := e.it && in != nil; {
 		case e.add:
-			err = putAt(w, root, fmt.Sprintf("%s[%d]", e.path, len(listAt(root, e.path))), value, f.known.words)
+			err = putAt(w, root, fmt.Sprintf("%s[%d]", e.path, len(listAt(root, e.path))), value, f.known.Words)
 		case own && e.rename != "":
 			err = rename(w, root, in, at, e.rename, f)
 		case own && at >= len(in.Content):
@@ -361,7 +364,7 @@ func (a advice) apply(f *follower, d Diagnostic, src []byte) ([]byte, error) {
 		case own && e.value == "" && in.Kind == yaml.MappingNode && !f.is(e.path):
 			in.Content = slices.Delete(in.Content, at&^1, at&^1+2)
 		default:
-			err = putAt(w, root, strings.TrimPrefix(e.path, sweepKey+"."), value, f.known.words)
+			err = putAt(w, root, strings.TrimPrefix(e.path, keys.SweepKey+"."), value, f.known.Words)
 		}
 		if err != nil {
 			return nil, err
@@ -371,7 +374,7 @@ func (a advice) apply(f *follower, d Diagnostic, src []byte) ([]byte, error) {
 }
 
 func listAt(root *yaml.Node, key string) []*yaml.Node {
-	if n := child(root, key); n != nil && n.Kind == yaml.SequenceNode {
+	if n := diag.Child(root, key); n != nil && n.Kind == yaml.SequenceNode {
 		return n.Content
 	}
 	return nil
@@ -398,7 +401,7 @@ func rename(w *walker, root, in *yaml.Node, at int, name string, f *follower) er
 		return nil
 	}
 	in.Content = slices.Delete(in.Content, at&^1, at&^1+2)
-	return putAt(w, root, name, value, f.known.words)
+	return putAt(w, root, name, value, f.known.Words)
 }
 
 func putAt(w *walker, root *yaml.Node, path string, value *yaml.Node, words []string) error {
@@ -406,13 +409,13 @@ func putAt(w *walker, root *yaml.Node, path string, value *yaml.Node, words []st
 	if err != nil {
 		return err
 	}
-	t := &text{file: "x", origin: "x", line: 1}
+	t := &diag.Text{File: "x", Origin: "x", Line: 1}
 	v := &override{name: path, path: steps, key: t, val: t, node: value}
 	w.openWords(root, v, words)
-	before := len(w.diags)
+	before := len(w.Diags)
 	w.put(root, v, value)
-	if len(w.diags) > before {
-		return fmt.Errorf("%s", w.diags[before])
+	if len(w.Diags) > before {
+		return fmt.Errorf("%s", w.Diags[before])
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/settings"
 	"fluentps/ps/scheme"
 )
 
@@ -46,7 +49,7 @@ func unlisted(got []byte) []byte {
 	text := strings.ReplaceAll(string(got), strings.Join(scheme.All.Names(), ", "), "<all schemes>")
 	return []byte(belongsTo.ReplaceAllStringFunc(text, func(line string) string {
 		m := belongsTo.FindStringSubmatch(line)
-		if owners := orList(ownersOf(m[1])); m[2] != owners || m[4] != owners {
+		if owners := diag.OrList(keys.OwnersOf(m[1])); m[2] != owners || m[4] != owners {
 			return line
 		}
 		return fmt.Sprintf("%s: belongs to <its schemes>, not to %s; remove it, or take scheme: <its schemes>", m[1], m[3])
@@ -62,7 +65,7 @@ func files(t testing.TB, pattern string, least int) []string {
 	return found
 }
 
-func written(t *testing.T, ds Diagnostics) string {
+func written(t *testing.T, ds diag.Diagnostics) string {
 	t.Helper()
 	var b strings.Builder
 	if err := ds.Write(&b); err != nil {
@@ -165,14 +168,14 @@ func TestGoodFiles(t *testing.T) {
 
 // differing lists what a file gives, with its origin, and what is then another value than the table's default. So a new key with a
 // default changes the golden of the defaults alone.
-func differing(c *Config, origins *Origins) string {
+func differing(c *settings.Config, origins *diag.Origins) string {
 	var lines []string
-	values, defaults := Values(c), tableDefaults(c)
+	values, defaults := keys.Values(c), tableDefaults(c)
 	for path, value := range values {
 		origin := origins.Of(path)
 		if rule := strings.HasPrefix(path, "sync["); origin != "default" || defaults[path] != value &&
 			!(rule && origins.Of("sync") == "default") {
-			lines = append(lines, fmt.Sprintf("%-*s# %s\n", originCol, path+": "+value, origin))
+			lines = append(lines, fmt.Sprintf("%-*s# %s\n", keys.OriginCol, path+": "+value, origin))
 		}
 	}
 	slices.Sort(lines)
@@ -180,32 +183,32 @@ func differing(c *Config, origins *Origins) string {
 }
 
 // tableDefaults are the defaults of all keys, and of those of the schemes that c has, as Values writes them.
-func tableDefaults(c *Config) map[string]string {
+func tableDefaults(c *settings.Config) map[string]string {
 	defaults := map[string]string{"faults": "[]"}
-	add := func(t *table) {
-		for _, l := range t.leaves {
-			switch l.ptr.(type) {
-			case *[]Rule, *[]Fault:
+	add := func(t *keys.Table) {
+		for _, l := range t.Leaves {
+			switch l.Ptr.(type) {
+			case *[]settings.Rule, *[]settings.Fault:
 			default:
-				defaults[l.path] = format(l.ptr)
+				defaults[l.Path] = keys.Format(l.Ptr)
 			}
 		}
 	}
-	top := Defaults()
-	add(bind("", topKeys, &top))
+	top := settings.Defaults()
+	add(keys.Bind("", keys.TopKeys, &top))
 	for i := range c.Faults {
-		add(bind(fmt.Sprintf("faults[%d]", i), faultKeys, &Fault{}))
+		add(keys.Bind(fmt.Sprintf("faults[%d]", i), keys.FaultKeys, &settings.Fault{}))
 	}
 	for i, r := range c.Sync {
-		path, rule, phases := fmt.Sprintf("sync[%d]", i), newRule(), r.Phases()
-		add(bind(path, ruleKeys, &rule))
+		path, rule, phases := fmt.Sprintf("sync[%d]", i), settings.NewRule(), r.Phases()
+		add(keys.Bind(path, keys.RuleKeys, &rule))
 		for k, ph := range phases {
 			if len(phases) > 1 {
 				path = fmt.Sprintf("sync[%d].schemes[%d]", i, k)
 			}
-			phase := Phase{}
-			t := bind(path, phaseKeys, &phase)
-			e, _ := bindScheme(t, &phase.Params, ph.Scheme)
+			phase := settings.Phase{}
+			t := keys.Bind(path, keys.PhaseKeys, &phase)
+			e, _ := keys.BindScheme(t, &phase.Params, ph.Scheme)
 			phase.Common.Fold = e.Fold
 			add(t)
 		}
@@ -216,7 +219,7 @@ func tableDefaults(c *Config) map[string]string {
 // TestDefaults is every key, and its default.
 func TestDefaults(t *testing.T) {
 	var text strings.Builder
-	for _, k := range Keys() {
+	for _, k := range keys.All() {
 		switch {
 		case k.Default != "":
 			fmt.Fprintf(&text, "%s: %s\n", k.Path, k.Default)
@@ -253,7 +256,7 @@ func TestExamples(t *testing.T) {
 
 // ofValues counts the warnings of values; those of how a number is written are gone in the resolved form, and so are notes, and
 // those that ask for a default to be written down.
-func ofValues(ds Diagnostics) (n int) {
+func ofValues(ds diag.Diagnostics) (n int) {
 	for _, d := range ds.Warnings() {
 		if !strings.HasPrefix(d.Msg, "YAML reads ") && !strings.Contains(d.Hint, "and write weight: 1, or write") {
 			n++
@@ -264,11 +267,11 @@ func ofValues(ds Diagnostics) (n int) {
 
 // roundTrip demands that the resolved form, with and without origins, loads to an equal Config with the same
 // hash and as many warnings as the original had, and that the schema takes it.
-func roundTrip(t *testing.T, c *Config, origins *Origins, warnings int) {
+func roundTrip(t *testing.T, c *settings.Config, origins *diag.Origins, warnings int) {
 	t.Helper()
-	for _, o := range []*Origins{origins, nil} {
+	for _, o := range []*diag.Origins{origins, nil} {
 		var out bytes.Buffer
-		if err := c.Resolved(&out, o); err != nil {
+		if err := keys.Resolved(&out, c, o); err != nil {
 			t.Fatal(err)
 		}
 		again, _, ds := Parse("resolved.yaml", out.Bytes(), Options{})
@@ -281,14 +284,14 @@ func roundTrip(t *testing.T, c *Config, origins *Origins, warnings int) {
 		if err := fits(out.Bytes()); err != nil {
 			t.Errorf("the schema refuses the resolved form: %v\n%s", err, out.String())
 		}
-		if Hash(c) != Hash(again) {
-			t.Errorf("hash of the resolved form is %s, want %s", Hash(again), Hash(c))
+		if keys.Hash(c) != keys.Hash(again) {
+			t.Errorf("hash of the resolved form is %s, want %s", keys.Hash(again), keys.Hash(c))
 		}
 	}
 }
 
 // sane demands what every diagnostic promises.
-func sane(t *testing.T, ds Diagnostics) {
+func sane(t *testing.T, ds diag.Diagnostics) {
 	t.Helper()
 	for _, d := range ds {
 		if d.Line < 1 || d.Col < 1 || d.Msg == "" || d.Hint == "" || d.File == "" {

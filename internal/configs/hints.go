@@ -2,14 +2,15 @@ package configs
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
 )
 
 // synonym is the name of a key in other programs, for names that are not near the name of our key.
@@ -72,19 +73,19 @@ func (w *walker) workersHint(value string) string {
 	const rule = "all ranks except cluster.servers are workers"
 	workers, err := strconv.Atoi(value)
 	cluster := &yaml.Node{}
-	if w.tree != nil {
-		if n := child(w.tree, "cluster"); n != nil {
+	if w.Tree != nil {
+		if n := diag.Child(w.Tree, "cluster"); n != nil {
 			cluster = n
 		}
 	}
 	servers := 1
-	if text := valueOf(cluster, "servers"); text != "" {
+	if text := diag.ValueOf(cluster, "servers"); text != "" {
 		var err error
 		if servers, err = strconv.Atoi(text); err != nil {
 			return rule
 		}
 	}
-	switch placement := valueOf(cluster, "placement"); {
+	switch placement := diag.ValueOf(cluster, "placement"); {
 	case err != nil || workers < 1:
 		return rule + ": set the number of ranks with mpirun -n 6 or --local 6"
 	case placement == "colocate" || placement == "mixed":
@@ -105,84 +106,11 @@ func begun(word string, legal []string) (found []string) {
 	return found
 }
 
-// asText returns the hint for a text that would be a value of that tag without its quotes or its !!str.
-func asText(n *yaml.Node, tag string) (hint string, ok bool) {
-	bare := yaml.Node{Kind: yaml.ScalarNode, Value: n.Value}
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || bare.ShortTag() != tag {
-		return "", false
-	}
-	if n.Style&yaml.TaggedStyle != 0 {
-		return fmt.Sprintf("!!str makes it a text: write %s", clip(n.Value)), true
-	}
-	return fmt.Sprintf("quotes make it a text: write %s", clip(n.Value)), true
-}
-
-var (
-	timeForm  = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
-	clockForm = regexp.MustCompile(`^(?:([0-9]+)-)?([0-9]+):([0-9]{2})(?::([0-9]{2}))?$`)
-	timeOf    = map[string]time.Duration{"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute,
-		"min": time.Minute, "minute": time.Minute, "h": time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour,
-		"day": 24 * time.Hour, "w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "msec": time.Millisecond, "usec": time.Microsecond}
-	unitForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
-	sizeOf   = map[string]float64{"b": 1, "k": 1e3, "kb": 1e3, "kib": 1 << 10, "m": 1e6, "mb": 1e6, "mib": 1 << 20,
-		"g": 1e9, "gb": 1e9, "gib": 1 << 30, "t": 1e12, "tb": 1e12, "tib": 1 << 40, "p": 1e15, "pb": 1e15, "pib": 1 << 50}
-	sizeOrders = []string{"GiB", "GB", "MiB", "MB", "KiB", "KB", "B"}
-)
-
-// timeHint writes a time of another program in our units.
-func timeHint(text string) string {
-	const units = "write a unit, as in 30s, 10m or 1h30m"
-	if m := timeForm.FindStringSubmatch(text); m != nil {
-		unit := strings.ToLower(m[2])
-		each, ok := timeOf[unit]
-		if !ok {
-			each, ok = timeOf[strings.TrimSuffix(unit, "s")]
-		}
-		v, err := strconv.ParseFloat(m[1], 64)
-		if d := v * float64(each); ok && err == nil && d < math.MaxInt64 {
-			if each > time.Hour {
-				return fmt.Sprintf("the units are h, m, s, ms, us: write %s", formatDuration(time.Duration(d)))
-			}
-			return "write " + formatDuration(time.Duration(d))
-		}
-	}
-	if m := clockForm.FindStringSubmatch(text); m != nil {
-		var n [4]int64
-		for i := range n {
-			n[i], _ = strconv.ParseInt("0"+m[i+1], 10, 32) // for a number that is too large, the next check reports the limit
-		}
-		return "write " + formatDuration(time.Duration(((n[0]*24+n[1])*60+n[2])*60+n[3])*time.Second)
-	}
-	return units
-}
-
-// sizeHint writes a size of another program in our units.
-func sizeHint(text string) string {
-	const units = "the units are B, KB, MB, GB, KiB, MiB, GiB"
-	text = bytesOf(text)
-	m := unitForm.FindStringSubmatch(text)
-	if m == nil {
-		return units + ", as in 64KiB, 4MiB or 1MB"
-	}
-	v, err := strconv.ParseFloat(m[1], 64)
-	bytes := v * sizeOf[strings.ToLower(m[2])]
-	if err != nil || bytes <= 0 || bytes >= 1<<53 || bytes != math.Trunc(bytes) {
-		return units + ", as in 64KiB, 4MiB or 1MB"
-	}
-	binary := strings.HasSuffix(strings.ToLower(m[2]), "ib")
-	for _, unit := range sizeOrders {
-		if n := bytes / sizeUnits[unit]; n == math.Trunc(n) && strings.HasSuffix(unit, "iB") == (binary && unit != "B") {
-			return fmt.Sprintf("%s: write %s%s", units, whole(n), unit)
-		}
-	}
-	return units
-}
-
 // octal warns of a number with a leading 0, which YAML reads as octal.
-func (w *walker) octal(l *leaf, n *yaml.Node) {
+func (w *walker) octal(l *keys.Leaf, n *yaml.Node) {
 	if n.Kind == yaml.SequenceNode {
 		for _, item := range n.Content {
-			w.octal(l, deref(item))
+			w.octal(l, diag.Deref(item))
 		}
 		return
 	}
@@ -191,8 +119,8 @@ func (w *walker) octal(l *leaf, n *yaml.Node) {
 	}
 	var is int64
 	if as, err := strconv.ParseInt(n.Value, 10, 64); n.Decode(&is) == nil && err == nil && is != as {
-		w.report(Warning, n, l.path, fmt.Sprintf("write %d, or %d if you mean that", as, is),
-			"YAML reads a number with a leading 0 as octal: %s is %d", clip(n.Value), is)
+		w.Report(diag.Warning, n, l.Path, fmt.Sprintf("write %d, or %d if you mean that", as, is),
+			"YAML reads a number with a leading 0 as octal: %s is %d", diag.Clip(n.Value), is)
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fluentps/internal/configs/idle"
+	"fluentps/internal/configs/settings"
 )
 
 // No example has a value that cannot act with the ranks that its comment starts, and the rows of its files.
@@ -37,8 +40,9 @@ func TestExamplesHaveNothingIdle(t *testing.T) {
 			workers = n - c.Cluster.Servers
 			started++
 		}
-		f := Facts{Workers: workers, Computes: workers, Servers: c.Cluster.Servers, Rows: cmp.Or(rows[c.Data.Set], c.Data.Rows), Simulated: true}
-		if ds := Idle(c, o, f); len(ds) > 0 {
+		f := settings.Facts{Workers: workers, Computes: workers, Servers: c.Cluster.Servers, Rows: cmp.Or(rows[c.Data.Set], c.Data.Rows),
+			Simulated: true}
+		if ds := idle.More(c, o, f); len(ds) > 0 {
 			t.Errorf("%s with %d workers:\n%s", file, workers, written(t, ds))
 		}
 	}
@@ -83,8 +87,8 @@ func TestOnlyWhatCannotActIsWarnedOf(t *testing.T) {
 			values[k.path] = rapid.IntRange(k.least, k.most).Draw(t, k.path)
 		}
 		values["sync[2].required"] = required
-		facts := func() Facts {
-			return Facts{Workers: workers, Computes: workers, Servers: values["cluster.servers"], Rows: rows, Lead: 1}
+		facts := func() settings.Facts {
+			return settings.Facts{Workers: workers, Computes: workers, Servers: values["cluster.servers"], Rows: rows, Lead: 1}
 		}
 		if text := idleText(t, values, batch, iterations*counted, rows, facts()); text != "" {
 			t.Fatalf("%d workers, %d iterations, %d pushes, %v: %s", workers, iterations, pushes, values, text)
@@ -107,7 +111,7 @@ func TestOnlyWhatCannotActIsWarnedOf(t *testing.T) {
 }
 
 // idleText is what Parse and Idle warn of together.
-func idleText(t *rapid.T, v map[string]int, batch, samples, rows int, f Facts) string {
+func idleText(t *rapid.T, v map[string]int, batch, samples, rows int, f settings.Facts) string {
 	src := fmt.Sprintf(`name: idle
 cluster: {servers: %d}
 data: {set: generated, rows: %d}
@@ -135,7 +139,7 @@ sync:
 		t.Fatalf("%v\n%s", ds, src)
 	}
 	var b strings.Builder
-	for _, d := range slices.Concat(ds, Idle(c, o, f)) {
+	for _, d := range slices.Concat(ds, idle.More(c, o, f)) {
 		if d.Line < 1 || d.Source == "" {
 			t.Fatalf("without a place: %v", d)
 		}
@@ -162,7 +166,7 @@ func TestIdleLateWorkers(t *testing.T) {
 			t.Fatal(ds)
 		}
 		got := ""
-		for _, d := range Idle(cfg, o, Facts{Workers: 3, Computes: 3, Servers: 1, Rows: 480, Lead: 1}) {
+		for _, d := range idle.More(cfg, o, settings.Facts{Workers: 3, Computes: 3, Servers: 1, Rows: 480, Lead: 1}) {
 			got += d.String() + "\n"
 		}
 		if !strings.Contains(got, c.want) || c.want == "" && strings.Contains(got, "sync[0]") {
@@ -189,14 +193,14 @@ sync:
 	text := "parsed\n" + written(t, ds)
 	for _, f := range []struct {
 		name  string
-		facts Facts
+		facts settings.Facts
 	}{
-		{"3 workers of 100 rows", Facts{Workers: 3, Computes: 3, Servers: 5, Rows: 100}},
-		{"1 worker of 6 ranks", Facts{Workers: 1, Computes: 1, Servers: 5, Rows: 60000}},
-		{"2 teams of 3", Facts{Workers: 2, Computes: 6, Servers: 5, Rows: 60000}},
-		{"a binary without CUDA", Facts{NoGPU: "this binary is built without CUDA: make build CUDA=1"}},
+		{"3 workers of 100 rows", settings.Facts{Workers: 3, Computes: 3, Servers: 5, Rows: 100}},
+		{"1 worker of 6 ranks", settings.Facts{Workers: 1, Computes: 1, Servers: 5, Rows: 60000}},
+		{"2 teams of 3", settings.Facts{Workers: 2, Computes: 6, Servers: 5, Rows: 60000}},
+		{"a binary without CUDA", settings.Facts{NoGPU: "this binary is built without CUDA: make build CUDA=1"}},
 	} {
-		more := Idle(c, o, f.facts)
+		more := idle.More(c, o, f.facts)
 		sane(t, more)
 		text += f.name + "\n" + written(t, more)
 	}
@@ -221,10 +225,10 @@ func TestLengthWithoutFactsIsTheLongest(t *testing.T) {
 			t.Fatal(ds)
 		}
 		workers := rapid.IntRange(1, 20).Draw(t, "workers")
-		f := Facts{Workers: workers, Computes: workers * rapid.IntRange(1, 3).Draw(t, "team"),
+		f := settings.Facts{Workers: workers, Computes: workers * rapid.IntRange(1, 3).Draw(t, "team"),
 			Rows: rapid.IntRange(100, 10000).Draw(t, "rows"), Lead: 1}
 		is := c.Length(f)
-		for _, less := range []Facts{{}, {Rows: f.Rows}, {Workers: f.Workers, Computes: f.Computes}} {
+		for _, less := range []settings.Facts{{}, {Rows: f.Rows}, {Workers: f.Workers, Computes: f.Computes}} {
 			if n := c.Length(less); n.Iterations < is.Iterations || n.Pushes < is.Pushes || n.Samples < is.Samples ||
 				n.PerIteration > is.PerIteration {
 				t.Fatalf("%+v with %+v, but %+v with %+v", n, less, is, f)
@@ -238,10 +242,10 @@ func TestLengthWithoutFactsIsTheLongest(t *testing.T) {
 
 // A budget that does not fit an integer is the largest there is, and not a negative one, which would be none.
 func TestABudgetBeyondIntegersIsTheLargest(t *testing.T) {
-	if n := (Stop{Epochs: 1e18}).SampleBudget(60000); n != math.MaxInt64 {
+	if n := (settings.Stop{Epochs: 1e18}).SampleBudget(60000); n != math.MaxInt64 {
 		t.Errorf("a budget of %d samples", n)
 	}
-	if n := (Evaluate{EveryEpochs: 1e18}).Samples(60000); n != math.MaxInt64 {
+	if n := (settings.Evaluate{EveryEpochs: 1e18}).Samples(60000); n != math.MaxInt64 {
 		t.Errorf("an evaluation every %d samples", n)
 	}
 }
@@ -255,7 +259,7 @@ func TestRequiredBeyondIntegersLeavesTheLength(t *testing.T) {
 		if ds.Failed() {
 			t.Fatal(ds)
 		}
-		for _, f := range []Facts{{}, {Rows: 640}, {Workers: 4, Computes: 4, Rows: 640}} {
+		for _, f := range []settings.Facts{{}, {Rows: 640}, {Workers: 4, Computes: 4, Rows: 640}} {
 			want, push := int64(64), int64(1)
 			if f.Computes > 0 {
 				push = 16
@@ -333,7 +337,7 @@ func TestSimulatedThreadsNeedHosts(t *testing.T) {
 			t.Fatal(ds)
 		}
 		for _, simulated := range []bool{true, false} {
-			ds = Idle(c, o, Facts{Workers: 2, Computes: 2, Servers: 1, Rows: 640, Simulated: simulated})
+			ds = idle.More(c, o, settings.Facts{Workers: 2, Computes: 2, Servers: 1, Rows: 640, Simulated: simulated})
 			if text := written(t, ds); (len(ds) == 1) != (warns && simulated) || len(ds) == 1 &&
 				!strings.Contains(text, "work.threads_max: 3, but no two workers share a host") {
 				t.Errorf("%d ranks a host, simulated %t: %q", ranks, simulated, text)
@@ -363,7 +367,7 @@ func TestSimulatedBatchesCost(t *testing.T) {
 		if len(ds) > 0 {
 			t.Fatal(ds)
 		}
-		ds = Idle(c, o, Facts{Workers: 2, Computes: 2, Servers: 1, Rows: 640, Simulated: !k.real})
+		ds = idle.More(c, o, settings.Facts{Workers: 2, Computes: 2, Servers: 1, Rows: 640, Simulated: !k.real})
 		if text := written(t, ds); len(ds) > 1 || (len(ds) == 1) != (k.want != "") || !strings.Contains(text, k.want) {
 			t.Errorf("work: {%s}, compute %s: %q", k.work, k.compute, text)
 		}

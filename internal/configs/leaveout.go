@@ -6,16 +6,15 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
 	"fluentps/ps/scheme"
 )
-
-// A user who overrides the scheme of a rule does not mean the keys that only the old scheme has. With the new scheme they would be errors,
-// so they are left out, and a note says so.
 
 // schemeAt returns the scheme that an override is about to change; "" if it changes none.
 func schemeAt(root *yaml.Node, path []step) string {
 	if n := ruleAt(root, path); n != nil {
-		return valueOf(n, "scheme")
+		return diag.ValueOf(n, "scheme")
 	}
 	return ""
 }
@@ -29,9 +28,9 @@ func ruleAt(root *yaml.Node, path []step) *yaml.Node {
 	for _, s := range path[:len(path)-1] {
 		switch {
 		case s.key != "":
-			n = child(n, s.key)
+			n = diag.Child(n, s.key)
 		case n.Kind == yaml.SequenceNode && s.index < len(n.Content):
-			n = deref(n.Content[s.index])
+			n = diag.Deref(n.Content[s.index])
 		default:
 			n = nil
 		}
@@ -45,19 +44,21 @@ func ruleAt(root *yaml.Node, path []step) *yaml.Node {
 	return n
 }
 
-// leaveOut removes the keys that only the old scheme has from a rule.
+// leaveOut removes the keys that only the old scheme has from a rule. A user who overrides the scheme of a rule does not mean them. With
+// the
+// new scheme they would be errors, so they are left out, and a note says so.
 func (w *walker) leaveOut(root *yaml.Node, v *override, old string) {
 	n := ruleAt(root, v.path)
 	was, ok := scheme.All.Lookup(old)
 	if n == nil || !ok {
 		return
 	}
-	name := valueOf(n, "scheme")
+	name := diag.ValueOf(n, "scheme")
 	is, ok := scheme.All.Lookup(name)
 	if !ok {
 		return
 	}
-	before, now := keysOf(was), keysOf(is)
+	before, now := keys.KeysOf(was), keys.KeysOf(is)
 	hint := name + " has no keys of its own"
 	if len(now) > 0 {
 		hint = "the keys of " + name + " are: " + strings.Join(now, ", ")
@@ -69,7 +70,7 @@ func (w *walker) leaveOut(root *yaml.Node, v *override, old string) {
 			continue
 		}
 		path := strings.TrimSuffix(show(v.path, false), "scheme") + key.Value
-		w.report(Note, key, path, hint, "left out: %s is a key of %s, and %s makes the scheme %s", key.Value, old, v.said(), name)
+		w.Report(diag.Note, key, path, hint, "left out: %s is a key of %s, and %s makes the scheme %s", key.Value, old, v.said(), name)
 		n.Content = slices.Delete(n.Content, k, k+2)
 	}
 }
@@ -79,15 +80,8 @@ func (v *override) said() string {
 	switch {
 	case v.at != nil:
 		return "the sweep"
-	case v.key.file == setName:
-		return setName + " " + v.name
+	case v.key.File == diag.SetName:
+		return diag.SetName + " " + v.name
 	}
-	return v.key.file
-}
-
-func keysOf(e scheme.Entry) (names []string) {
-	for _, l := range paramsOf(e.Params()) {
-		names = append(names, l.spec.path)
-	}
-	return names
+	return v.key.File
 }

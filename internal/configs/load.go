@@ -1,3 +1,9 @@
+// Package configs loads the YAML of an experiment: strictly, and with every problem reported at once.
+//
+// The order of precedence is default < YAML < FLUENTPS_* environment < --set < a verb's own flag.
+//
+// Load and Parse read a file along the table of keys (package keys) into the settings, and tell problems through package diag. What is
+// checked across keys (package rules) follows, and then what would do nothing in the run (package idle).
 package configs
 
 import (
@@ -7,10 +13,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 
-	"gopkg.in/yaml.v3"
-
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/idle"
+	"fluentps/internal/configs/reading"
+	"fluentps/internal/configs/settings"
 	"fluentps/internal/disk/durable"
 )
 
@@ -20,51 +27,11 @@ type Options struct {
 	Env []string // NAME=value as of os.Environ; names without the prefix FLUENTPS_ are ignored. nil: none
 }
 
-// Origins records where each value comes from.
-type Origins struct {
-	of map[string]string
-	at map[string]Diagnostic // place of each given value, by path: file, line, column and source line
-}
-
-func newOrigins() *Origins {
-	return &Origins{of: map[string]string{}, at: map[string]Diagnostic{}}
-}
-
-// place returns the place of a value. For a value that was not given, it returns the place of its list, or the head of the file.
-func (o *Origins) place(path string) Diagnostic {
-	for o != nil && path != "" {
-		if d, given := o.at[path]; given {
-			return d
-		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-	}
-	if o == nil {
-		return Diagnostic{}
-	}
-	return o.at[""] // the head of the file
-}
-
-// Of returns the origin of the value at a path such as sync[0].match: "default", "file:line", "env FLUENTPS_X" or "--set".
-func (o *Origins) Of(path string) string {
-	if o != nil && o.of[path] != "" {
-		return o.of[path]
-	}
-	return "default"
-}
-
-// Refuse makes a diagnostic from an error about the value at a path. The text after the first semicolon is the hint.
-func (o *Origins) Refuse(path string, err error) Diagnostic {
-	d := o.place(path)
-	d.Path = path
-	d.Msg, d.Hint, _ = strings.Cut(err.Error(), "; ")
-	return d.printable()
-}
-
 // Load reads a file and checks it. See Parse.
-func Load(file string, o Options) (*Config, *Origins, Diagnostics) {
+func Load(file string, o Options) (*settings.Config, *diag.Origins, diag.Diagnostics) {
 	src, err := readFile(file)
 	if err != nil {
-		return nil, newOrigins(), Diagnostics{{File: file, Col: 1, Msg: "cannot be read: " + err.Error(), Hint: fileHint(file)}}
+		return nil, diag.NewOrigins(), diag.Diagnostics{{File: file, Col: 1, Msg: "cannot be read: " + err.Error(), Hint: fileHint(file)}}
 	}
 	return Parse(file, src, o)
 }
@@ -84,42 +51,42 @@ func readFile(file string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	src, err := io.ReadAll(io.LimitReader(f, bytesMax+1))
-	if err == nil && len(src) > bytesMax {
-		err = fmt.Errorf("more than %d bytes; name the configuration, not the data", bytesMax)
+	src, err := io.ReadAll(io.LimitReader(f, diag.BytesMax+1))
+	if err == nil && len(src) > diag.BytesMax {
+		err = fmt.Errorf("more than %d bytes; name the configuration, not the data", diag.BytesMax)
 	}
 	return src, err
 }
 
 // Parse reads a configuration from memory. name stands for the file in diagnostics and origins. Parse reports all problems at once, by
 // position. The Config is nil if one of them is fatal. Otherwise defaults are filled and every value is within its limits.
-func Parse(name string, src []byte, o Options) (*Config, *Origins, Diagnostics) {
+func Parse(name string, src []byte, o Options) (*settings.Config, *diag.Origins, diag.Diagnostics) {
 	return parsePoint(name, src, o, nil)
 }
 
 // parsePoint is Parse with the settings of one run of the file's sweep, which override all others.
-func parsePoint(name string, src []byte, o Options, point []setting) (*Config, *Origins, Diagnostics) {
+func parsePoint(name string, src []byte, o Options, point []setting) (*settings.Config, *diag.Origins, diag.Diagnostics) {
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
-	file := newText(name, src)
-	origins := newOrigins()
-	origins.at[""] = file.at(1, 1, "", "")
-	root, refused := parse(file, src)
+	file := diag.NewText(name, src)
+	origins := diag.NewOrigins()
+	origins.Locate("", file.At(1, 1, "", ""))
+	root, refused := diag.Parse(file, src)
 	if refused != nil {
-		return nil, origins, Diagnostics{refused.printable()}
+		return nil, origins, diag.Diagnostics{refused.Printable()}
 	}
-	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: origins, cfg: &Config{}, tree: root}
+	w := &walker{Reading: reading.NewReading(file, root, origins)}
 	w.takeSweep(root) // only checked here; Sweep reads it, and the Config does not contain it
 	w.overrideAll(root, o)
 	w.applyPoint(root, point)
 	w.root(root)
-	if !w.diags.Failed() {
-		for _, d := range idle(w.cfg, origins, factsOf(w.cfg)) {
-			w.add(d)
+	if !w.Diags.Failed() {
+		for _, d := range idle.Warnings(w.Config, origins, settings.FactsOf(w.Config)) {
+			w.Add(d)
 		}
 	}
-	ds := w.diags.sorted()
+	ds := w.Diags.Sorted()
 	if ds.Failed() {
 		return nil, origins, ds
 	}
-	return w.cfg, origins, ds
+	return w.Config, origins, ds
 }

@@ -5,10 +5,14 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/idle"
+	"fluentps/internal/configs/settings"
 )
 
 // localConfig is a run of 3840 samples in steps of 16 a worker.
-func localConfig(t *testing.T, local, stop, sync string) (*Config, *Origins) {
+func localConfig(t *testing.T, local, stop, sync string) (*settings.Config, *diag.Origins) {
 	t.Helper()
 	c, o, ds := Parse("a.yaml", fmt.Appendf(nil, `name: a
 data: {set: generated, rows: 960}
@@ -26,7 +30,7 @@ sync: [{match: '*', %s}]
 // Budgets count samples or versions of the lead shard, the schedule counts steps, and everything else counts exchanges.
 func TestLengthOfRunsWithStepsOfTheirOwn(t *testing.T) {
 	inf := math.Inf(1)
-	f := Facts{Workers: 4, Computes: 4, Servers: 1, Rows: 960, Lead: 1}
+	f := settings.Facts{Workers: 4, Computes: 4, Servers: 1, Rows: 960, Lead: 1}
 	for _, k := range []struct {
 		local, stop, sync                    string
 		iterations, exchanges, steps, pushes float64
@@ -103,7 +107,7 @@ func TestIdleWithStepsOfTheirOwn(t *testing.T) {
 			"local.pull: 0.3: 4 workers move the servers' parameters 1.2 of the way to their mean, and so past it; set it to 0.225"},
 	} {
 		c, o := localConfig(t, k.local, "epochs: 4", k.sync)
-		text := written(t, Idle(c, o, Facts{Workers: 4, Computes: 4, Servers: 1, Rows: 960, Lead: 1}))
+		text := written(t, idle.More(c, o, settings.Facts{Workers: 4, Computes: 4, Servers: 1, Rows: 960, Lead: 1}))
 		if text = strings.Join(strings.Fields(text), " "); !strings.Contains(text, k.want) || k.want == "" && strings.Contains(text, "local.") {
 			t.Errorf("local: {%s}, %s: %q, want %q", k.local, k.sync, text, k.want)
 		}
@@ -112,7 +116,8 @@ func TestIdleWithStepsOfTheirOwn(t *testing.T) {
 	for rows, want := range map[int]string{60: "train.batch_per_worker: 64 samples of 4 workers in a step, but the " +
 		"training set has 60 rows: a step uses some of them more than once; set it to 15 or less", 64: ""} {
 		c, o := localConfig(t, "policy: averaging, steps: 20", "epochs: 400", "scheme: bsp")
-		text := strings.Join(strings.Fields(written(t, Idle(c, o, Facts{Workers: 4, Computes: 4, Servers: 1, Rows: rows, Lead: 1}))), " ")
+		text := strings.Join(strings.Fields(written(t, idle.More(c, o,
+			settings.Facts{Workers: 4, Computes: 4, Servers: 1, Rows: rows, Lead: 1}))), " ")
 		if !strings.Contains(text, want) || want == "" && strings.Contains(text, "batch") {
 			t.Errorf("%d rows: %q, want %q", rows, text, want)
 		}

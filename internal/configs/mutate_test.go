@@ -12,6 +12,11 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/idle"
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/reading"
+	"fluentps/internal/configs/settings"
 	"fluentps/ps/scheme"
 )
 
@@ -19,15 +24,15 @@ import (
 type mutator struct {
 	*rand.Rand
 	*follower
-	keys  []Key
+	keys  []keys.Key
 	words []string // all legal words of all keys
 }
 
 func newMutator(seed uint64) *mutator {
-	m := &mutator{Rand: rand.New(rand.NewPCG(seed, 38)), follower: newFollower(), keys: Keys()}
+	m := &mutator{Rand: rand.New(rand.NewPCG(seed, 38)), follower: newFollower(), keys: keys.All()}
 	for _, e := range scheme.All {
-		for _, p := range paramsOf(e.Params()) {
-			m.keys = append(m.keys, Key{Path: "sync[]." + p.spec.path, Type: typeName(p), Values: p.values()})
+		for _, p := range keys.ParamsOf(e.Params()) {
+			m.keys = append(m.keys, keys.Key{Path: "sync[]." + p.Spec.Path, Type: keys.TypeName(p), Values: p.Values()})
 		}
 	}
 	for _, k := range m.keys {
@@ -43,7 +48,7 @@ var oddValues = []string{"-1", "0", "1", "2", "3", "0.5", "1e39", "1e-300", "1e6
 	"x", `"*"`, "{a: 1}", "07", "1.0", "{epochs: 1}", "{straggler: shows}", "1:30:00", "64k"}
 
 // value draws a value for a key: mostly one that its type takes.
-func (m *mutator) value(k Key) string {
+func (m *mutator) value(k keys.Key) string {
 	switch {
 	case m.IntN(5) == 0:
 		return pick(m, oddValues)
@@ -125,14 +130,14 @@ func (m *mutator) change(root *yaml.Node) {
 		}
 	case 3: // a key of another section
 		k := pick(m, m.keys)
-		in.Content = append(in.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: lastName(k.Path)}, scalar(m.value(k)))
+		in.Content = append(in.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: diag.LastName(k.Path)}, scalar(m.value(k)))
 	case 4:
 		in.Content[at+1] = scalar(pick(m, oddValues))
 	default:
 		k := pick(m, m.keys)
-		w := &walker{file: newText("x", nil), from: map[*yaml.Node]*text{}, origins: newOrigins(), cfg: &Config{}}
+		w := &walker{Reading: reading.NewReading(diag.NewText("x", nil), nil, diag.NewOrigins())}
 		path := strings.ReplaceAll(k.Path, "[]", fmt.Sprintf("[%d]", m.IntN(2)))
-		_ = putAt(w, root, path, scalar(m.value(k)), m.known.words)
+		_ = putAt(w, root, path, scalar(m.value(k)), m.known.Words)
 	}
 }
 
@@ -151,16 +156,16 @@ func (m *mutator) changed(all map[string][]byte, names []string) (name string, s
 }
 
 // problems are those of a configuration alone, or with what a run of four workers would know. They are what a user can see.
-func problems(name string, src []byte) Diagnostics {
+func problems(name string, src []byte) diag.Diagnostics {
 	c, origins, ds := Parse(name, src, Options{})
 	if c == nil {
 		return ds
 	}
-	f := Facts{Workers: 4, Computes: 4, Rows: 600}
-	return slices.Concat(ds, Misfit(c, origins, f), Idle(c, origins, f)).Once()
+	f := settings.Facts{Workers: 4, Computes: 4, Rows: 600}
+	return slices.Concat(ds, idle.Misfit(c, origins, f), idle.More(c, origins, f)).Once()
 }
 
-func count(ds Diagnostics, path, msg string) (n int) {
+func count(ds diag.Diagnostics, path, msg string) (n int) {
 	for _, d := range ds {
 		if d.Path == path && d.Msg == msg {
 			n++
@@ -174,7 +179,7 @@ var refusals = []string{"unknown key", "this key", "belongs ", "is one for all"}
 
 // judge follows an advice, and returns what is wrong with it; "" if nothing is. A key that is only mentioned gets a usual value, which need
 // not be the one that is meant.
-func (f *follower) judge(d Diagnostic, a advice, mentioned bool, name string, src []byte, ds Diagnostics) string {
+func (f *follower) judge(d diag.Diagnostic, a advice, mentioned bool, name string, src []byte, ds diag.Diagnostics) string {
 	next, err := a.apply(f, d, src)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "has no ") && len(ds.Errors()) > 1: // a section is none, which is told too
@@ -183,7 +188,7 @@ func (f *follower) judge(d Diagnostic, a advice, mentioned bool, name string, sr
 		return "cannot be applied: " + err.Error()
 	}
 	now := problems(name, next)
-	twice := slices.ContainsFunc(ds, func(o Diagnostic) bool { // the second one shows then
+	twice := slices.ContainsFunc(ds, func(o diag.Diagnostic) bool { // the second one shows then
 		return o.Path == d.Path && strings.HasPrefix(o.Msg, "the key is here again")
 	})
 	if !mentioned && !twice && count(now, d.Path, d.Msg) >= count(ds, d.Path, d.Msg) {
@@ -228,15 +233,15 @@ func TestHintsCanBeFollowed(t *testing.T) {
 					bad = fmt.Sprintf("%v %s", a, what)
 				}
 			}
-			if key := indices.ReplaceAllString(d.Path, "[]") + bad; bad != "" && !failed[key] && len(failed) < 20 {
+			if key := keys.Indices.ReplaceAllString(d.Path, "[]") + bad; bad != "" && !failed[key] && len(failed) < 20 {
 				failed[key] = true
 				t.Errorf("a hint that cannot be followed: %s\n%s\n%s", bad, d, src)
 			}
 		}
 	}
 	for _, name := range names {
-		if isYAML(all[name]) {
-			if _, bad := parse(newText(name, all[name]), all[name]); bad == nil {
+		if diag.IsYAML(all[name]) {
+			if _, bad := diag.Parse(diag.NewText(name, all[name]), all[name]); bad == nil {
 				try(name, all[name])
 			}
 		}

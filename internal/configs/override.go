@@ -3,7 +3,6 @@ package configs
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,13 +11,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"fluentps/ps/scheme"
-)
-
-const (
-	setName   = "--set"
-	envName   = "env " // the name of the variable follows
-	envPrefix = "FLUENTPS_"
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
 )
 
 // notKeys are the variables with our prefix that do not stand for keys. A star stands for any ending.
@@ -36,23 +30,23 @@ type override struct {
 	name  string // its name in messages: the path, or the variable
 	path  []step
 	value string
-	key   *text      // for nodes of the path
-	val   *text      // for nodes of the value
+	key   *diag.Text // for nodes of the path
+	val   *diag.Text // for nodes of the value
 	node  *yaml.Node // the value in the file, for a setting of sweep; nil: value is parsed
 	at    *yaml.Node // the key of node; nil without node
 }
 
 // overrideAll changes the tree before the walk, so that overrides meet the same checks as the file.
 func (w *walker) overrideAll(root *yaml.Node, o Options) {
-	known := &knownPaths{}
+	known := &keys.KnownPaths{}
 	env := slices.Clone(o.Env)
 	slices.Sort(env) // a variable that sets a whole section comes before those that set its keys
 	for _, e := range env {
 		name, value, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, envPrefix) || isNotKey(name) {
+		if !strings.HasPrefix(name, diag.EnvPrefix) || isNotKey(name) {
 			continue
 		}
-		v := newOverride(envName+name, e, 1, len(name)+1, value)
+		v := newOverride(diag.EnvName+name, e, 1, len(name)+1, value)
 		v.name, v.path = name, envPath(name)
 		if value == "" { // an empty variable counts as unset
 			w.noteNoKey(v, known)
@@ -62,15 +56,15 @@ func (w *walker) overrideAll(root *yaml.Node, o Options) {
 	}
 	for i, s := range o.Set {
 		path, value, ok := strings.Cut(s, "=")
-		v := newOverride(setName, s, i+1, utf8.RuneCountInString(path)+1, value)
+		v := newOverride(diag.SetName, s, i+1, utf8.RuneCountInString(path)+1, value)
 		v.name = path
 		if !ok {
-			w.refuse(v, 1, "", "write key=value, as in train.stop.epochs=3", "%s has no =", clip(strconv.Quote(s)))
+			w.refuse(v, 1, "", "write key=value, as in train.stop.epochs=3", "%s has no =", diag.Clip(strconv.Quote(s)))
 			continue
 		}
 		steps, col, err := parsePath(path)
 		if err != nil {
-			w.refuse(v, col, "", "write a.b[2].c=value", "%s in the path %s", err, clip(strconv.Quote(path)))
+			w.refuse(v, col, "", "write a.b[2].c=value", "%s in the path %s", err, diag.Clip(strconv.Quote(path)))
 			continue
 		}
 		v.path = steps
@@ -79,22 +73,22 @@ func (w *walker) overrideAll(root *yaml.Node, o Options) {
 }
 
 // noteNoKey adds a note about an empty variable that would be refused if it had a value.
-func (w *walker) noteNoKey(v *override, known *knownPaths) {
-	known.fill()
-	if _, is := known.isText[show(v.path, true)]; is {
+func (w *walker) noteNoKey(v *override, known *keys.KnownPaths) {
+	known.Fill()
+	if _, is := known.IsText[show(v.path, true)]; is {
 		return
 	}
-	d := v.key.at(1, 1, "no key has this name; the variable is ignored because it is empty", w.nearPath(v, known))
-	d.Severity = Note
-	w.add(d)
+	d := v.key.At(1, 1, "no key has this name; the variable is ignored because it is empty", w.nearPath(v, known))
+	d.Severity = diag.Note
+	w.Add(d)
 }
 
 func newOverride(file, src string, line, col int, value string) *override {
 	shown := []string{strings.ToValidUTF8(strings.ReplaceAll(src, "\n", " "), "\uFFFD")}
 	return &override{
 		value: value,
-		key:   &text{file: file, origin: file, lines: shown, line: line},
-		val:   &text{file: file, origin: file, lines: shown, line: line, col: col},
+		key:   &diag.Text{File: file, Origin: file, Lines: shown, Line: line},
+		val:   &diag.Text{File: file, Origin: file, Lines: shown, Line: line, Col: col},
 	}
 }
 
@@ -106,19 +100,19 @@ func isNotKey(name string) bool {
 }
 
 func (w *walker) refuse(v *override, col int, path, hint, format string, args ...any) {
-	line := v.key.line
+	line := v.key.Line
 	if v.at != nil {
 		line, col = v.at.Line, v.at.Column
 	}
-	d := v.key.at(line, col, fmt.Sprintf(format, args...), hint)
+	d := v.key.At(line, col, fmt.Sprintf(format, args...), hint)
 	d.Path = path
-	w.add(d)
+	w.Add(d)
 }
 
 // envPath reads the path in the name of a variable, such as TRAIN__STOP__EPOCHS or SYNC__0__SCHEME after the prefix.
 func envPath(name string) []step {
 	var steps []step
-	for _, part := range strings.Split(strings.TrimPrefix(name, envPrefix), "__") {
+	for _, part := range strings.Split(strings.TrimPrefix(name, diag.EnvPrefix), "__") {
 		if i, err := strconv.Atoi(part); err == nil && i >= 0 && len(steps) > 0 {
 			steps = append(steps, step{index: i, col: 1})
 		} else {
@@ -171,78 +165,31 @@ func show(steps []step, plain bool) string {
 	return b.String()
 }
 
-// knownPaths are the paths that an override may name. isText is true if the value at the path is a text.
-type knownPaths struct {
-	isText map[string]bool
-	words  []string // sections that may be plain words
-}
-
-func (k *knownPaths) fill() {
-	if k.isText != nil {
-		return
-	}
-	k.isText = map[string]bool{}
-	list := func(prefix string, leaves []*leaf) {
-		for _, l := range leaves {
-			path := join(prefix, l.spec.path)
-			_, k.isText[path] = l.ptr.(*string)
-			for i, c := range path {
-				if (c == '.' || c == '[') && !k.isText[path[:i]] {
-					k.isText[path[:i]] = false
-				}
-			}
-		}
-	}
-	top := bind("", topKeys, &Config{})
-	list("", top.leaves)
-	for section := range top.sections {
-		if top.hasWord(section) { // a word or a mapping, so that it is read as YAML
-			k.isText[section], k.isText[join(section, wordName)] = false, true
-			k.words = append(k.words, section)
-		}
-	}
-	list("sync[]", bind("", ruleKeys, &Rule{}).leaves)
-	list("sync[]", bindPhased("", &Rule{}, &[]Phase{}).leaves[1:2])
-	list("sync[].schemes[]", bind("", phaseKeys, &Phase{}).leaves)
-	list("faults[]", bind("", faultKeys, &Fault{}).leaves)
-	for _, e := range scheme.All {
-		list("sync[]", paramsOf(e.Params()))
-		list("sync[].schemes[]", paramsOf(e.Params()))
-	}
-	for path, l := range bind("", topKeys, &Config{}).byPath {
-		if typeName(l) == "list" {
-			k.isText[path+"[]"] = false
-		}
-	}
-}
-
-func (k *knownPaths) all() []string { return slices.Sorted(maps.Keys(k.isText)) }
-
 // nearPath returns the hint for an unknown path.
-func (w *walker) nearPath(v *override, known *knownPaths) string {
+func (w *walker) nearPath(v *override, known *keys.KnownPaths) string {
 	pattern := show(v.path, true)
-	if hint, moved := movedKey(pattern); moved {
+	if hint, moved := keys.MovedKey(pattern); moved {
 		return hint
 	}
-	if s, ok := synonymOf(lastName(pattern)); ok && len(Nearest(pattern, known.all())) == 0 && !strings.Contains(pattern, "[]") {
+	if s, ok := synonymOf(diag.LastName(pattern)); ok && len(diag.Nearest(pattern, known.All())) == 0 && !strings.Contains(pattern, "[]") {
 		return w.meant(s, v.value)
 	}
 	return w.near(v, known)
 }
 
 // near returns a hint with the nearest paths, in the spelling of the override.
-func (w *walker) near(v *override, k *knownPaths) string {
-	pattern, legal := show(v.path, true), append(k.all(), sweepKey)
-	found := Nearest(pattern, legal)
+func (w *walker) near(v *override, k *keys.KnownPaths) string {
+	pattern, legal := show(v.path, true), append(k.All(), keys.SweepKey)
+	found := diag.Nearest(pattern, legal)
 	if len(found) == 0 {
 		for _, path := range legal {
-			if lastName(path) == lastName(pattern) {
+			if diag.LastName(path) == diag.LastName(pattern) {
 				found = append(found, path)
 			}
 		}
 	}
 	if len(found) == 0 {
-		name := lastName(pattern)
+		name := diag.LastName(pattern)
 		for _, path := range legal {
 			if rest, in := strings.CutPrefix(path, strings.TrimSuffix(pattern, name)); in &&
 				!strings.ContainsAny(rest, ".[") && len(begun(name, []string{rest})) > 0 {
@@ -263,7 +210,7 @@ func (w *walker) near(v *override, k *knownPaths) string {
 		}
 		path = strings.ReplaceAll(path, "[]", "[0]") // without a given index, propose the first item
 		if v.name != show(v.path, false) {           // a variable
-			path = envPrefix + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(path))
+			path = diag.EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(path))
 		}
 		shown[i] = path
 	}
@@ -271,16 +218,16 @@ func (w *walker) near(v *override, k *knownPaths) string {
 }
 
 // apply puts one override into the tree. The value null removes the key, so that its default applies.
-func (w *walker) apply(root *yaml.Node, v *override, known *knownPaths) {
-	known.fill()
+func (w *walker) apply(root *yaml.Node, v *override, known *keys.KnownPaths) {
+	known.Fill()
 	path, pattern := show(v.path, false), show(v.path, true)
-	isText, ok := known.isText[pattern]
+	isText, ok := known.IsText[pattern]
 	if !ok {
-		if v.path[0].key == sweepKey {
+		if v.path[0].key == keys.SweepKey {
 			w.refuse(v, 1, path, "change one run with another path, or edit the file", "only a file can have a sweep")
 			return
 		}
-		if hint, later := laterKey(pattern); later {
+		if hint, later := keys.LaterKey(pattern); later {
 			w.refuse(v, 1, path, hint, "this key is not in this version")
 			return
 		}
@@ -289,11 +236,11 @@ func (w *walker) apply(root *yaml.Node, v *override, known *knownPaths) {
 	}
 	value, msg := v.parse(isText)
 	if msg != "" {
-		w.refuse(v, v.val.col+1, path, "write the value as in the file", "%s", msg)
+		w.refuse(v, v.val.Col+1, path, "write the value as in the file", "%s", msg)
 		return
 	}
 	w.mark(value, v.val)
-	w.openWords(root, v, known.words)
+	w.openWords(root, v, known.Words)
 	old := schemeAt(root, v.path)
 	w.put(root, v, value)
 	w.leaveOut(root, v, old)
@@ -311,22 +258,22 @@ func (v *override) parse(isText bool) (value *yaml.Node, msg string) {
 	var doc yaml.Node
 	err := yaml.Unmarshal([]byte(v.value), &doc)
 	quoted := strings.HasPrefix(v.value, `"`) || strings.HasPrefix(v.value, "'")
-	isNothing := err == nil && (doc.Kind == 0 || isNull(doc.Content[0]))
+	isNothing := err == nil && (doc.Kind == 0 || diag.IsNull(doc.Content[0]))
 	switch {
 	case isNothing:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: 1, Column: 1}, ""
 	case isText && !quoted || v.value == "*":
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v.value, Line: 1, Column: 1}, ""
 	case err != nil:
-		return nil, "the value is not YAML: " + yamlWhere.ReplaceAllString(err.Error(), "")
-	case tooDeep(doc.Content[0], 1) != nil:
-		return nil, fmt.Sprintf("the value is nested more than %d deep", depthMax)
+		return nil, "the value is not YAML: " + diag.YAMLWhere.ReplaceAllString(err.Error(), "")
+	case diag.TooDeep(doc.Content[0], 1) != nil:
+		return nil, fmt.Sprintf("the value is nested more than %d deep", diag.DepthMax)
 	}
 	return doc.Content[0], ""
 }
 
-func (w *walker) mark(n *yaml.Node, t *text) {
-	w.from[n] = t
+func (w *walker) mark(n *yaml.Node, t *diag.Text) {
+	w.From[n] = t
 	for _, c := range n.Content {
 		w.mark(c, t)
 	}

@@ -13,6 +13,9 @@ import (
 	"gopkg.in/yaml.v3"
 	"pgregory.net/rapid"
 
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/settings"
 	"fluentps/internal/policy/work"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
@@ -77,14 +80,14 @@ var also = map[string][]string{
 }
 
 // needs drops what the drawn value does not allow.
-func needs(l *leaf, value string) []string {
+func needs(l *keys.Leaf, value string) []string {
 	var out []string
-	path := l.path
-	if path == "work.policy" || l.only != nil && l.only.path == "work.policy" {
+	path := l.Path
+	if path == "work.policy" || l.Only != nil && l.Only.Path == "work.policy" {
 		return append(out, needsOfWork(l, value)...)
 	}
-	if also[path] == nil && l.only != nil {
-		return []string{l.only.path + "=" + l.only.words()[0]}
+	if also[path] == nil && l.Only != nil {
+		return []string{l.Only.Path + "=" + l.Only.Words()[0]}
 	}
 	for _, s := range also[path] {
 		switch {
@@ -111,20 +114,20 @@ func needs(l *leaf, value string) []string {
 }
 
 // needsOfWork are those of the policy of the work axis, and of its keys.
-func needsOfWork(l *leaf, value string) (out []string) {
+func needsOfWork(l *keys.Leaf, value string) (out []string) {
 	policy := value
-	if l.path != "work.policy" {
-		words := l.only.words()
+	if l.Path != "work.policy" {
+		words := l.Only.Words()
 		policy = words[len(words)-1]
-		out = append(slices.Clone(also[l.path]), "work.policy="+policy)
+		out = append(slices.Clone(also[l.Path]), "work.policy="+policy)
 	}
 	e, _ := work.All.Lookup(policy)
-	if e.Timed && l.path != "work.time" {
+	if e.Timed && l.Path != "work.time" {
 		out = append(out, "work.time=1s")
 	}
 	if e.Scheme != "" {
 		keys := ""
-		if l.path == "work.required" {
+		if l.Path == "work.required" {
 			keys = ", required: " + value
 		}
 		out = append(out, `sync=[{match: "*", scheme: `+e.Scheme+keys+`}]`)
@@ -133,61 +136,61 @@ func needsOfWork(l *leaf, value string) (out []string) {
 }
 
 // draw makes a legal value of a leaf and puts it into the leaf; its text is what --set gets.
-func draw(t *rapid.T, l *leaf) string {
-	lo, hi := max(l.span.lo, 0), l.span.hi
-	if !l.span.set || math.IsInf(hi, 1) {
+func draw(t *rapid.T, l *keys.Leaf) string {
+	lo, hi := max(l.Span.Lo, 0), l.Span.Hi
+	if !l.Span.Set || math.IsInf(hi, 1) {
 		hi = 1e6
 	}
-	whole := func() int64 { return rapid.Int64Range(int64(math.Ceil(lo)), int64(hi)).Draw(t, l.path) }
-	switch p := l.ptr.(type) {
+	whole := func() int64 { return rapid.Int64Range(int64(math.Ceil(lo)), int64(hi)).Draw(t, l.Path) }
+	switch p := l.Ptr.(type) {
 	case *string:
 		*p = "fc1.x"
-		if len(l.values()) > 0 {
-			*p = rapid.SampledFrom(l.values()).Draw(t, l.path)
-		} else if example, ok := map[*textForm]string{&parameterFile: "fc1.npz", &linkRates: "10Gbit"}[l.text]; ok {
+		if len(l.Values()) > 0 {
+			*p = rapid.SampledFrom(l.Values()).Draw(t, l.Path)
+		} else if example, ok := map[*keys.TextForm]string{&keys.ParameterFile: "fc1.npz", &keys.LinkRates: "10Gbit"}[l.Text]; ok {
 			*p = example
 		}
 	case *bool:
-		*p = rapid.Bool().Draw(t, l.path)
+		*p = rapid.Bool().Draw(t, l.Path)
 	case *int:
 		*p = int(whole())
 	case *int64:
 		*p = whole()
 	case *uint64:
-		*p = rapid.Uint64().Draw(t, l.path)
+		*p = rapid.Uint64().Draw(t, l.Path)
 	case *float64:
 		fits := func(v float64) bool { // stragglers that take no longer than the others are none
-			return l.span.has(v) && l.inSingle(v, &yaml.Node{}) == nil && (l.path != "work.code.alpha" || v == 0 || v > 1)
+			return l.Span.Has(v) && l.InSingle(v, &yaml.Node{}) == nil && (l.Path != "work.code.alpha" || v == 0 || v > 1)
 		}
-		*p = rapid.Float64Range(lo, hi).Filter(fits).Draw(t, l.path)
+		*p = rapid.Float64Range(lo, hi).Filter(fits).Draw(t, l.Path)
 	case *time.Duration:
 		fits := func(d int64) bool { // the shortest heartbeat limit is one, or none
-			return l.span.has(time.Duration(d).Seconds()) && (l.path != "stall.peer" || d == 0 || d >= int64(PeerMin))
+			return l.Span.Has(time.Duration(d).Seconds()) && (l.Path != "stall.peer" || d == 0 || d >= int64(settings.PeerMin))
 		}
-		*p = time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Filter(fits).Draw(t, l.path))
+		*p = time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Filter(fits).Draw(t, l.Path))
 	case *workload.Cost:
 		times := rapid.Custom(func(t *rapid.T) time.Duration {
 			return time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "time"))
 		})
-		*p = workload.Cost{Fixed: 1 + times.Draw(t, l.path), PerSample: times.Draw(t, l.path)}
-	case *byteSize:
-		*p = byteSize(whole())
+		*p = workload.Cost{Fixed: 1 + times.Draw(t, l.Path), PerSample: times.Draw(t, l.Path)}
+	case *keys.ByteSize:
+		*p = keys.ByteSize(whole())
 	case *[]string:
 		*p = []string{"csv"}
 	case *[]int:
-		if l.path == "data.image" { // three, and not more values than features may be
-			*p = []int{rapid.IntRange(1, 4).Draw(t, l.path), rapid.IntRange(1, 500).Draw(t, l.path), rapid.IntRange(1, 500).Draw(t, l.path)}
+		if l.Path == "data.image" { // three, and not more values than features may be
+			*p = []int{rapid.IntRange(1, 4).Draw(t, l.Path), rapid.IntRange(1, 500).Draw(t, l.Path), rapid.IntRange(1, 500).Draw(t, l.Path)}
 			break
 		}
-		*p = rapid.SliceOfN(rapid.IntRange(1, 5000), 1, 9).Draw(t, l.path)
+		*p = rapid.SliceOfN(rapid.IntRange(1, 5000), 1, 9).Draw(t, l.Path)
 	case *[]float64:
-		*p = rapid.SliceOfN(rapid.Float64Range(lo, hi).Filter(l.span.has), 1, 9).Draw(t, l.path)
+		*p = rapid.SliceOfN(rapid.Float64Range(lo, hi).Filter(l.Span.Has), 1, 9).Draw(t, l.Path)
 	case *[]int64:
 		*p = []int64{whole()}
 	default:
-		t.Fatalf("no value for %T", l.ptr)
+		t.Fatalf("no value for %T", l.Ptr)
 	}
-	return format(l.ptr)
+	return keys.Format(l.Ptr)
 }
 
 // TestSetEveryPath sets a random key to a random legal value, by --set or by the environment, and finds it in
@@ -195,49 +198,49 @@ func draw(t *rapid.T, l *leaf) string {
 func TestSetEveryPath(t *testing.T) {
 	seen := map[string]bool{}
 	rapid.Check(t, func(t *rapid.T) {
-		want := &Config{Sync: make([]Rule, 2)}
+		want := &settings.Config{Sync: make([]settings.Rule, 2)}
 		params := &scheme.SSPParams{}
-		leaves := bind("", topKeys, want).leaves
-		for _, p := range paramsOf(params) {
-			leaves = append(leaves, &leaf{spec: p.spec, ptr: p.ptr, path: "sync[1]." + p.spec.path})
+		leaves := keys.Bind("", keys.TopKeys, want).Leaves
+		for _, p := range keys.ParamsOf(params) {
+			leaves = append(leaves, &keys.Leaf{Spec: p.Spec, Ptr: p.Ptr, Path: "sync[1]." + p.Spec.Path})
 		}
-		l := rapid.SampledFrom(leaves).Filter(func(l *leaf) bool { return l.path != "sync" && l.path != "faults" }).Draw(t, "key")
-		seen[l.path] = true
+		l := rapid.SampledFrom(leaves).Filter(func(l *keys.Leaf) bool { return l.Path != "sync" && l.Path != "faults" }).Draw(t, "key")
+		seen[l.Path] = true
 		value := draw(t, l)
 		o := Options{Set: needs(l, strings.Trim(value, `"`))}
 		origin := "--set"
 		if rapid.Bool().Draw(t, "env") {
-			name := "FLUENTPS_" + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(l.path))
+			name := "FLUENTPS_" + strings.ToUpper(strings.NewReplacer(".", "__", "[", "__", "]", "").Replace(l.Path))
 			o.Env, origin = []string{name + "=" + value}, "env "+name
 		} else {
-			o.Set = append(o.Set, l.path+"="+value)
+			o.Set = append(o.Set, l.Path+"="+value)
 		}
 		c, origins, ds := Parse("base.yaml", []byte(base), o)
 		if ds.Failed() {
 			t.Fatalf("%v is refused: %s", o, ds[0])
 		}
 		var resolved bytes.Buffer
-		if err := c.Resolved(&resolved, nil); err != nil {
+		if err := keys.Resolved(&resolved, c, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := fits(resolved.Bytes()); err != nil {
 			t.Fatalf("the schema refuses %v: %v", o, err)
 		}
 		got := ""
-		for _, g := range bind("", topKeys, c).leaves {
-			if g.path == l.path {
-				got = format(g.ptr)
+		for _, g := range keys.Bind("", keys.TopKeys, c).Leaves {
+			if g.Path == l.Path {
+				got = keys.Format(g.Ptr)
 			}
 		}
-		if name, ok := strings.CutPrefix(l.path, "sync[1]."); ok {
-			for _, g := range paramsOf(c.Sync[1].Params) {
-				if g.spec.path == name {
-					got = format(g.ptr)
+		if name, ok := strings.CutPrefix(l.Path, "sync[1]."); ok {
+			for _, g := range keys.ParamsOf(c.Sync[1].Params) {
+				if g.Spec.Path == name {
+					got = keys.Format(g.Ptr)
 				}
 			}
 		}
-		if got != value || origins.Of(l.path) != origin {
-			t.Fatalf("%s is %s from %s, want %s from %s", l.path, got, origins.Of(l.path), value, origin)
+		if got != value || origins.Of(l.Path) != origin {
+			t.Fatalf("%s is %s from %s, want %s from %s", l.Path, got, origins.Of(l.Path), value, origin)
 		}
 	})
 	if len(seen) < 20 {
@@ -256,7 +259,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(base), "faults[0].slow.factor=2", "FAULTS__0__WORKER=*")
 	f.Add([]byte("\"a\\nb\": 1\n"), "seed=3", "DEV\n__THREADS=1") // line breaks in keys once broke a message in two
 	f.Fuzz(func(t *testing.T, src []byte, set, env string) {
-		c, origins, ds := Parse("fuzz.yaml", src, Options{Set: []string{set}, Env: []string{envPrefix + env}})
+		c, origins, ds := Parse("fuzz.yaml", src, Options{Set: []string{set}, Env: []string{diag.EnvPrefix + env}})
 		sane(t, ds)
 		written(t, ds)
 		ds.JSON()

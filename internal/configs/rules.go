@@ -8,64 +8,69 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/settings"
 	"fluentps/ps/scheme"
 )
 
 // items returns the mappings of a list of rules or faults; ok is false if the list itself is wrong.
-func (w *walker) items(l *leaf, n *yaml.Node, example string) (items []*yaml.Node, ok bool) {
+func (w *walker) items(l *keys.Leaf, n *yaml.Node, example string) (items []*yaml.Node, ok bool) {
 	if n.Kind != yaml.SequenceNode {
-		w.misshapen(n, l.path, "write it as a list: "+example, "want a list, got %s", describe(n))
+		w.Misshapen(n, l.Path, "write it as a list: "+example, "want a list, got %s", diag.Describe(n))
 		return nil, false
 	}
-	if len(n.Content) > itemsMax {
-		w.misshapen(n, l.path, "shorten the list", "%d items, more than the %d allowed", len(n.Content), itemsMax)
+	if len(n.Content) > keys.ItemsMax {
+		w.Misshapen(n, l.Path, "shorten the list", "%d items, more than the %d allowed", len(n.Content), keys.ItemsMax)
 		return nil, false
 	}
 	return n.Content, true
 }
 
-func (w *walker) rules(ptr *[]Rule, l *leaf, n *yaml.Node) bool {
+func (w *walker) rules(ptr *[]settings.Rule, l *keys.Leaf, n *yaml.Node) bool {
 	items, ok := w.items(l, n, `[{match: "*", scheme: bsp}]`)
 	if !ok {
 		return false
 	}
-	*ptr = make([]Rule, len(items))
+	*ptr = make([]settings.Rule, len(items))
 	for i := range items {
-		if w.more {
+		if w.More {
 			return false
 		}
-		ok = w.rule(&(*ptr)[i], fmt.Sprintf("%s[%d]", l.path, i), deref(items[i])) && ok
+		ok = w.rule(&(*ptr)[i], fmt.Sprintf("%s[%d]", l.Path, i), diag.Deref(items[i])) && ok
 	}
 	return ok
 }
 
 // rule reads one sync rule. The scheme is looked up first, for its name decides which keys there are.
-func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
+func (w *walker) rule(r *settings.Rule, path string, n *yaml.Node) bool {
 	if n.Kind != yaml.MappingNode {
-		w.misshapen(n, path, `write {match: "*", scheme: bsp}`, "want a rule, got %s", describe(n))
+		w.Misshapen(n, path, `write {match: "*", scheme: bsp}`, "want a rule, got %s", diag.Describe(n))
 		return false
 	}
-	if child(n, "schemes") != nil {
+	if diag.Child(n, "schemes") != nil {
 		return w.phasedRule(r, path, n)
 	}
-	t := bind(path, ruleKeys, r)
-	w.rows = append(w.rows, t)
-	entry, known := bindScheme(t, &r.Params, valueOf(n, "scheme"))
+	t := keys.Bind(path, keys.RuleKeys, r)
+	w.Rows = append(w.Rows, t)
+	entry, known := keys.BindScheme(t, &r.Params, diag.ValueOf(n, "scheme"))
 	if known {
 		if entry.Push != "" {
-			t.setDefault("push", entry.Push)
+			t.SetDefault("push", entry.Push)
 		}
 		w.pushesChanges(t)
-		if push := cmp.Or(valueOf(n, "push"), t.byPath["push"].def); push == PushDelta {
-			t.setDefault("update", UpdateAdd)
-			t.deltas = true
+		if push := cmp.Or(diag.ValueOf(n, "push"), t.ByPath["push"].Def); push == settings.PushDelta {
+			t.SetDefault("update", settings.UpdateAdd)
+			t.Deltas = true
 			if !w.takesSteps() {
-				t.addWhole(entry, n)
+				addWhole(t, entry, n)
 			}
 		}
 	}
-	before := len(w.diags)
-	w.mapping(t, "", n, func(t *table, section string, key *yaml.Node) { w.unknownInRule(t, key, valueOf(n, "scheme"), known) })
+	before := len(w.Diags)
+	w.mapping(t, "", n, func(t *keys.Table, section string, key *yaml.Node) {
+		w.unknownInRule(t, key, diag.ValueOf(n, "scheme"), known)
+	})
 	w.finish(t, n)
 	if !known {
 		return false
@@ -73,92 +78,67 @@ func (w *walker) rule(r *Rule, path string, n *yaml.Node) bool {
 	w.crossPush(t, entry, r)
 	w.crossCache(t, entry, r)
 	w.checkScheme(t, entry, &r.Phase, before)
-	return len(w.diags) == before
+	return len(w.Diags) == before
 }
 
 // checkScheme holds the keys of a scheme to what it says of them; before is the number of problems before its keys
 // were read.
-func (w *walker) checkScheme(t *table, e scheme.Entry, ph *Phase, before int) {
+func (w *walker) checkScheme(t *keys.Table, e scheme.Entry, ph *settings.Phase, before int) {
 	if err := ph.Params.Check(); err != nil {
 		w.schemeError(t, e, err)
 	}
-	if len(w.diags) == before {
+	if len(w.Diags) == before {
 		if err := tryScheme(e, ph); err != nil {
 			w.schemeError(t, e, err)
 		}
 	}
 }
 
-// child is the value of a key of a mapping, nil where it is not given.
-func child(n *yaml.Node, key string) *yaml.Node {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return deref(n.Content[i+1])
-		}
-	}
-	return nil
-}
-
-// valueOf is the text of a key of a mapping, before it was checked; "" where it is not given.
-func valueOf(n *yaml.Node, key string) string {
-	if value := child(n, key); value != nil {
-		return value.Value
-	}
-	return ""
-}
-
-// setDefault gives a key of this rule alone another default.
-func (t *table) setDefault(path, def string) {
-	s := *t.byPath[path].spec
-	s.def = def
-	t.byPath[path].spec = &s
-}
-
 // addWhole makes 1 the default of weight where the scheme adds deltas as they are, each as a version.
-func (t *table) addWhole(e scheme.Entry, n *yaml.Node) {
-	if e.Weight == scheme.DeltaWhole && valueOf(n, "fold") != string(scheme.FoldRank) {
-		t.setDefault("weight", "1")
+func addWhole(t *keys.Table, e scheme.Entry, n *yaml.Node) {
+	if e.Weight == scheme.DeltaWhole && diag.ValueOf(n, "fold") != string(scheme.FoldRank) {
+		t.SetDefault("weight", "1")
 	}
 }
 
 // crossPush holds what a push carries to what the scheme and the update need.
-func (w *walker) crossPush(t *table, e scheme.Entry, r *Rule) {
-	push, update := t.byPath["push"], t.byPath["update"]
+func (w *walker) crossPush(t *keys.Table, e scheme.Entry, r *settings.Rule) {
+	push, update := t.ByPath["push"], t.ByPath["update"]
 	switch {
-	case push.bad || update.bad:
+	case push.Bad || update.Bad:
 	case e.Push != "" && r.Push != e.Push:
-		w.fatal(push.node, push.path, "remove it", "%s takes pushes of kind %s, not %s", e.Name, e.Push, r.Push)
-	case w.takesSteps() && (r.Push != PushDelta || r.Update != UpdateAdd):
+		w.Fatal(push.Node, push.Path, "remove it", "%s takes pushes of kind %s, not %s", e.Name, e.Push, r.Push)
+	case w.takesSteps() && (r.Push != settings.PushDelta || r.Update != settings.UpdateAdd):
 		at := push
-		if r.Push == PushDelta {
+		if r.Push == settings.PushDelta {
 			at = update
 		}
-		w.fatal(at.node, at.path, "remove it",
+		w.Fatal(at.Node, at.Path, "remove it",
 			"workers that take steps of their own (local) push what these changed, and local.outer says what the servers do with it")
-	case (r.Push == PushDelta) != (r.Update == UpdateAdd):
+	case (r.Push == settings.PushDelta) != (r.Update == settings.UpdateAdd):
 		at := update
-		if at.node == nil {
+		if at.Node == nil {
 			at = push
 		}
-		w.fatal(at.node, at.path, "write push: gradient with update: optimizer, or push: delta with update: add",
+		w.Fatal(at.Node, at.Path, "write push: gradient with update: optimizer, or push: delta with update: add",
 			"push: %s does not go with update: %s", r.Push, r.Update)
 	}
 }
 
 // crossCache demands deltas where workers add their own updates to their copies: what an optimizer on the server makes of
 // a gradient they do not know.
-func (w *walker) crossCache(t *table, e scheme.Entry, r *Rule) {
-	cache, push := t.byPath["cache"], t.byPath["push"]
-	if cache == nil || cache.bad || push.bad || e.CopiesOf(r.Params) == scheme.Pulled || r.Push == PushDelta {
+func (w *walker) crossCache(t *keys.Table, e scheme.Entry, r *settings.Rule) {
+	cache, push := t.ByPath["cache"], t.ByPath["push"]
+	if cache == nil || cache.Bad || push.Bad || e.CopiesOf(r.Params) == scheme.Pulled || r.Push == settings.PushDelta {
 		return
 	}
-	w.fatal(cache.node, cache.path, "add push: delta",
+	w.Fatal(cache.Node, cache.Path, "add push: delta",
 		"a worker adds its own updates to its copy, and with push: %s it does not know them", r.Push)
 }
 
 // tryScheme builds the scheme for two workers and throws it away: only its constructor knows which keys
 // contradict each other.
-func tryScheme(e scheme.Entry, r *Phase) error {
+func tryScheme(e scheme.Entry, r *settings.Phase) error {
 	if _, bounded := e.LeadMax(r.Params); !bounded && r.Common.Fold == scheme.FoldRank {
 		return fmt.Errorf("fold: rank needs a bound on the lead, and %s has none: staged pushes would grow without "+
 			"limit; use fold: arrival, or scheme: ssp", e.Name)
@@ -171,61 +151,48 @@ func tryScheme(e scheme.Entry, r *Phase) error {
 var keyed = regexp.MustCompile(`^([a-z_]+): (.*)$`)
 
 // schemeError places an error of the form "scheme: key: what; hint" at that key.
-func (w *walker) schemeError(t *table, e scheme.Entry, err error) {
+func (w *walker) schemeError(t *keys.Table, e scheme.Entry, err error) {
 	msg := strings.TrimPrefix(err.Error(), e.Name+": ")
-	at := t.byPath["scheme"]
-	if m := keyed.FindStringSubmatch(msg); m != nil && t.byPath[m[1]] != nil {
-		l := t.byPath[m[1]]
-		if l.bad {
+	at := t.ByPath["scheme"]
+	if m := keyed.FindStringSubmatch(msg); m != nil && t.ByPath[m[1]] != nil {
+		l := t.ByPath[m[1]]
+		if l.Bad {
 			return // its problem is told already
 		}
-		l.bad, msg = true, m[2]
-		if l.node == nil {
-			l.node = at.node
+		l.Bad, msg = true, m[2]
+		if l.Node == nil {
+			l.Node = at.Node
 		}
 		at = l
 	}
 	what, hint, _ := strings.Cut(msg, "; ")
-	d := w.problem(at.node, at.path, cmp.Or(hint, at.meaning()), what)
-	d.shape = !at.params.has(at.number())
-	w.add(d)
+	d := w.Problem(at.Node, at.Path, cmp.Or(hint, at.Meaning()), what)
+	d.Shape = !at.Params.Has(at.Number())
+	w.Add(d)
 }
 
-func (w *walker) unknownInRule(t *table, key *yaml.Node, name string, known bool) {
-	path := join(t.prefix, key.Value)
+func (w *walker) unknownInRule(t *keys.Table, key *yaml.Node, name string, known bool) {
+	path := diag.Join(t.Prefix, key.Value)
 	if key.Value == "until" { // an item of schemes has the key
-		w.misshapen(key, path, "write "+schemesExample, "belongs to a list of schemes")
+		w.Misshapen(key, path, "write "+keys.SchemesExample, "belongs to a list of schemes")
 		return
 	}
-	if hint, later := laterKey(indices.ReplaceAllString(path, "[]")); later {
-		w.misshapen(key, path, hint, "this key is not in this version")
+	if hint, later := keys.LaterKey(keys.Indices.ReplaceAllString(path, "[]")); later {
+		w.Misshapen(key, path, hint, "this key is not in this version")
 		return
 	}
-	if owners := ownersOf(key.Value); len(owners) > 0 {
+	if owners := keys.OwnersOf(key.Value); len(owners) > 0 {
 		if known {
-			w.misshapen(key, path, "remove it, or take scheme: "+orList(owners), "belongs to %s, not to %s", orList(owners), name)
+			w.Misshapen(key, path, "remove it, or take scheme: "+diag.OrList(owners), "belongs to %s, not to %s", diag.OrList(owners), name)
 		}
 		return
 	}
 	if !known && name != "" {
 		return // it may belong to the scheme that was meant
 	}
-	if hint, ok := t.ruleWord(key.Value); ok {
-		w.misshapen(key, path, hint, "unknown key")
+	if hint, ok := t.RuleWord(key.Value); ok {
+		w.Misshapen(key, path, hint, "unknown key")
 		return
 	}
 	w.unknownKey(t, "", key)
-}
-
-// ownersOf lists the schemes with a key of that name.
-func ownersOf(name string) []string {
-	var owners []string
-	for _, e := range scheme.All {
-		for _, p := range paramsOf(e.Params()) {
-			if p.spec.path == name {
-				owners = append(owners, e.Name)
-			}
-		}
-	}
-	return owners
 }

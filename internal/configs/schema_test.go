@@ -16,6 +16,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
 
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/schema"
 	"fluentps/ps/scheme"
 )
 
@@ -25,7 +28,7 @@ const schemaFile = "../../configs/examples/schema.json"
 const modeline = "# yaml-language-server: $schema=schema.json\n"
 
 func compiled() *jsonschema.Schema {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema.JSON()))
 	if err != nil {
 		panic(err)
 	}
@@ -36,7 +39,7 @@ func compiled() *jsonschema.Schema {
 	return c.MustCompile(schemaFile)
 }
 
-var schema = sync.OnceValue(compiled)
+var formOnce = sync.OnceValue(compiled)
 
 // fits takes a file that is accepted to the schema.
 func fits(src []byte) error {
@@ -48,12 +51,12 @@ func fits(src []byte) error {
 	if !ok {
 		return errors.New("no JSON")
 	}
-	return schema().Validate(v)
+	return formOnce().Validate(v)
 }
 
 // asJSON is a file as an editor takes it to the schema; ok is false where JSON cannot hold it.
 func asJSON(n *yaml.Node) (v any, ok bool) {
-	n = deref(n)
+	n = diag.Deref(n)
 	switch n.Kind {
 	case yaml.MappingNode:
 		out := map[string]any{}
@@ -94,7 +97,7 @@ func asJSON(n *yaml.Node) (v any, ok bool) {
 // TestSchemaFile holds the file of the examples to the tables, to the letter: an editor that reads it knows every scheme.
 func TestSchemaFile(t *testing.T) {
 	if *update {
-		if err := os.WriteFile(schemaFile, Schema(), 0o644); err != nil {
+		if err := os.WriteFile(schemaFile, schema.JSON(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +105,7 @@ func TestSchemaFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(written, Schema()) {
+	if !bytes.Equal(written, schema.JSON()) {
 		t.Errorf("%s is not what the tables make; run go test ./internal/configs -update", schemaFile)
 	}
 }
@@ -112,7 +115,7 @@ func TestSchemaFile(t *testing.T) {
 func TestSchemaAgreesWithCheck(t *testing.T) {
 	seen := 0
 	for name, src := range everySource(t) {
-		t.Run(name, func(t *testing.T) { seen += agrees(t, schema(), src) })
+		t.Run(name, func(t *testing.T) { seen += agrees(t, formOnce(), src) })
 	}
 	if seen < 150 {
 		t.Errorf("the schema tells of %d problems, want at least 150", seen)
@@ -122,7 +125,7 @@ func TestSchemaAgreesWithCheck(t *testing.T) {
 // agrees holds the schema to what check says of one file, and counts the problems that both see.
 func agrees(t *testing.T, s *jsonschema.Schema, src []byte) (seen int) {
 	t.Helper()
-	if _, refused := parse(newText("", src), src); refused != nil && !refused.shape {
+	if _, refused := diag.Parse(diag.NewText("", src), src); refused != nil && !refused.Shape {
 		return 0 // of which an editor's parser tells
 	}
 	_, _, ds := Parse("file.yaml", src, Options{})
@@ -140,7 +143,7 @@ func agrees(t *testing.T, s *jsonschema.Schema, src []byte) (seen int) {
 		causes(failed, places)
 	}
 	for _, d := range ds {
-		if !d.shape {
+		if !d.Shape {
 			continue
 		}
 		seen++
@@ -162,7 +165,7 @@ func causes(e *jsonschema.ValidationError, places map[string]bool) {
 			if _, err := strconv.Atoi(part); err == nil {
 				path += "[" + part + "]"
 			} else {
-				path = join(path, part)
+				path = diag.Join(path, part)
 			}
 		}
 		places[path] = true
@@ -174,9 +177,9 @@ func causes(e *jsonschema.ValidationError, places map[string]bool) {
 
 // told looks for a refusal at the path, or in the section that has the key, or lacks it. An item of a list has its list's path,
 // and the keys below sweep have dots.
-func told(places map[string]bool, d Diagnostic) bool {
-	if strings.HasPrefix(d.Path, sweepKey) {
-		return places[sweepKey]
+func told(places map[string]bool, d diag.Diagnostic) bool {
+	if strings.HasPrefix(d.Path, keys.SweepKey) {
+		return places[keys.SweepKey]
 	}
 	for place := range places {
 		if strings.HasPrefix(place, d.Path+"[") {

@@ -6,10 +6,12 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
-)
 
-// sweepKey is the key with the settings of several runs. No run has this key, so it is removed from the tree before the walk.
-const sweepKey = "sweep"
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/reading"
+	"fluentps/internal/configs/settings"
+)
 
 // PointsMax is the limit on the runs of a sweep: one list too many multiplies them.
 const PointsMax = 10000
@@ -17,36 +19,36 @@ const PointsMax = 10000
 // Point is one run of a sweep.
 type Point struct {
 	Set     []string // its settings, written as for --set, in the order of the file
-	Config  *Config
-	Origins *Origins
+	Config  *settings.Config
+	Origins *diag.Origins
 }
 
 // Sweep reads the runs under sweep: all combinations of a mapping from paths to lists of values, where the first path
 // varies slowest, or the items of a list of settings. It returns no points without a sweep. The settings of a point
 // override those of o. The problems are those of the file, or else of the first point with problems.
-func Sweep(name string, src []byte, o Options) ([]Point, Diagnostics) {
+func Sweep(name string, src []byte, o Options) ([]Point, diag.Diagnostics) {
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
-	file := newText(name, src)
-	root, refused := parse(file, src)
+	file := diag.NewText(name, src)
+	root, refused := diag.Parse(file, src)
 	if refused != nil {
-		return nil, Diagnostics{refused.printable()}
+		return nil, diag.Diagnostics{refused.Printable()}
 	}
-	w := &walker{file: file, from: map[*yaml.Node]*text{}, origins: newOrigins(), cfg: &Config{}, tree: root}
+	w := &walker{Reading: reading.NewReading(file, root, diag.NewOrigins())}
 	settings := w.takeSweep(root)
-	if w.diags.Failed() {
-		return nil, w.diags.sorted()
+	if w.Diags.Failed() {
+		return nil, w.Diags.Sorted()
 	}
 	points := make([]Point, len(settings))
-	seen := map[Diagnostic]bool{}
+	seen := map[diag.Diagnostic]bool{}
 	for i, set := range settings {
 		cfg, origins, ds := parsePoint(name, src, o, set)
 		if ds.Failed() {
-			return nil, ds.inRun(i, set, file.file)
+			return nil, inRun(ds, i, set, file.File)
 		}
 		for _, d := range ds { // points mostly share them
 			if !seen[d] {
 				seen[d] = true
-				w.add(d)
+				w.Add(d)
 			}
 		}
 		points[i] = Point{Config: cfg, Origins: origins}
@@ -55,14 +57,14 @@ func Sweep(name string, src []byte, o Options) ([]Point, Diagnostics) {
 		}
 	}
 	w.equalRuns(points, settings)
-	return points, w.diags.sorted()
+	return points, w.Diags.Sorted()
 }
 
 // takeSweep removes the sweep from the tree and gives the settings of each of its points.
 func (w *walker) takeSweep(root *yaml.Node) [][]setting {
 	for i := 0; i+1 < len(root.Content); i += 2 {
-		key, value := root.Content[i], deref(root.Content[i+1])
-		if key.Kind != yaml.ScalarNode || key.Value != sweepKey {
+		key, value := root.Content[i], diag.Deref(root.Content[i+1])
+		if key.Kind != yaml.ScalarNode || key.Value != keys.SweepKey {
 			continue
 		}
 		root.Content = append(root.Content[:i:i], root.Content[i+2:]...)
@@ -72,9 +74,9 @@ func (w *walker) takeSweep(root *yaml.Node) [][]setting {
 		case value.Kind == yaml.SequenceNode && len(value.Content) > 0:
 			return w.pointList(value)
 		}
-		w.misshapen(key, sweepKey, "write lists of values below it for all combinations, as in train.optimizer.lr: [0.1, "+
+		w.Misshapen(key, keys.SweepKey, "write lists of values below it for all combinations, as in train.optimizer.lr: [0.1, "+
 			"0.01], or a list of settings, as in {train.optimizer.lr: 0.1, seed: 1}",
-			"want paths with lists of values, or a list of settings, got %s", filled(value))
+			"want paths with lists of values, or a list of settings, got %s", keys.Filled(value))
 		return nil
 	}
 	return nil
@@ -84,18 +86,18 @@ func (w *walker) takeSweep(root *yaml.Node) [][]setting {
 func (w *walker) product(n *yaml.Node) [][]setting {
 	points := [][]setting{nil}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, values := n.Content[i], deref(n.Content[i+1])
+		key, values := n.Content[i], diag.Deref(n.Content[i+1])
 		path, steps, ok := w.sweepPath(key)
 		if !ok {
 			continue
 		}
 		if values.Kind != yaml.SequenceNode || len(values.Content) == 0 {
-			w.misshapen(n.Content[i+1], join(sweepKey, path), "write a list, as in "+path+
-				": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", filled(values))
+			w.Misshapen(n.Content[i+1], diag.Join(keys.SweepKey, path), "write a list, as in "+path+
+				": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", keys.Filled(values))
 			continue
 		}
 		if len(points)*len(values.Content) > PointsMax {
-			w.fatal(key, join(sweepKey, path), "sweep fewer values", "more than %d runs", PointsMax)
+			w.Fatal(key, diag.Join(keys.SweepKey, path), "sweep fewer values", "more than %d runs", PointsMax)
 			return nil
 		}
 		var next [][]setting
@@ -111,14 +113,14 @@ func (w *walker) product(n *yaml.Node) [][]setting {
 
 func (w *walker) pointList(n *yaml.Node) (points [][]setting) {
 	if len(n.Content) > PointsMax {
-		w.fatal(n, sweepKey, "sweep fewer values", "%d runs, at most %d", len(n.Content), PointsMax)
+		w.Fatal(n, keys.SweepKey, "sweep fewer values", "%d runs, at most %d", len(n.Content), PointsMax)
 		return nil
 	}
 	for i, item := range n.Content {
-		settings := deref(item)
+		settings := diag.Deref(item)
 		if settings.Kind != yaml.MappingNode || len(settings.Content) == 0 {
-			w.misshapen(item, fmt.Sprintf("%s[%d]", sweepKey, i), "write {train.optimizer.lr: 0.1, seed: 1}",
-				"want settings, got %s", describe(settings))
+			w.Misshapen(item, fmt.Sprintf("%s[%d]", keys.SweepKey, i), "write {train.optimizer.lr: 0.1, seed: 1}",
+				"want settings, got %s", diag.Describe(settings))
 			continue
 		}
 		var set []setting
@@ -137,13 +139,13 @@ func (w *walker) sweepPath(key *yaml.Node) (path string, steps []step, ok bool) 
 	path = key.Value
 	steps, _, err := parsePath(path)
 	if key.Kind != yaml.ScalarNode || err != nil {
-		w.misshapen(key, sweepKey, "write a path with dots, as in train.optimizer.lr", "want the path of a key, got %s", describe(key))
+		w.Misshapen(key, keys.SweepKey, "write a path with dots, as in train.optimizer.lr", "want the path of a key, got %s", diag.Describe(key))
 		return "", nil, false
 	}
-	known := &knownPaths{}
-	known.fill()
-	if _, ok := known.isText[show(steps, true)]; !ok {
-		w.misshapen(key, join(sweepKey, path), w.nearPath(&override{name: path, path: steps}, known), "unknown key")
+	known := &keys.KnownPaths{}
+	known.Fill()
+	if _, ok := known.IsText[show(steps, true)]; !ok {
+		w.Misshapen(key, diag.Join(keys.SweepKey, path), w.nearPath(&override{name: path, path: steps}, known), "unknown key")
 		return "", nil, false
 	}
 	return path, steps, true
@@ -167,7 +169,7 @@ func (s setting) text() string {
 
 // inFlow copies a value without comments and aliases, in the form that fits on a line.
 func inFlow(n *yaml.Node) *yaml.Node {
-	n = deref(n)
+	n = diag.Deref(n)
 	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value}
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -179,35 +181,4 @@ func inFlow(n *yaml.Node) *yaml.Node {
 		c.Content = append(c.Content, inFlow(item))
 	}
 	return c
-}
-
-// sweepForms are the schemas of sweep, all combinations of values or a list of settings, and of one setting. Paths into lists
-// take any value.
-func sweepForms() (sweep, setting *form) {
-	known := &knownPaths{}
-	known.fill()
-	values, settings := map[string]any{}, map[string]any{}
-	var inLists []string
-	for _, path := range known.all() {
-		if strings.Contains(path, "[]") {
-			inLists = append(inLists, strings.NewReplacer("[]", `\[[0-9]{1,9}\]`, ".", `\.`).Replace(path))
-			continue
-		}
-		value := &form{Any: []*form{{Ref: defined + path}, {Type: "null"}}}
-		if known.isText[path] { // as with --set
-			value.Any = append(value.Any, &form{Type: []string{"number", "boolean"}})
-		}
-		settings[path] = value
-		values[path] = &form{Type: "array", Items: &form{Ref: defined + "setting/properties/" + path}, ItemsMin: 1}
-	}
-	pattern := "^(" + strings.Join(inLists, "|") + ")$"
-	sweep = &form{
-		Description: "several runs: paths with lists of values for all combinations, or a list of settings",
-		Any: []*form{
-			{Type: "object", PropsMin: 1, Properties: values, Patterns: map[string]*form{pattern: {Type: "array", ItemsMin: 1}}, Further: false},
-			{Type: "array", ItemsMin: 1, Items: &form{Ref: defined + "setting"}},
-		},
-	}
-	setting = &form{Type: "object", PropsMin: 1, Properties: settings, Patterns: map[string]*form{pattern: {}}, Further: false}
-	return sweep, setting
 }

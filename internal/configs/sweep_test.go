@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fluentps/internal/configs/keys"
 )
 
 const sweptBase = `name: swept
@@ -64,11 +66,11 @@ func TestPointIsARunWithThoseSettings(t *testing.T) {
 		t.Errorf("lr %v, layers %v, seed %d", c.Train.Optimizer.LR, c.Model.Layers, c.Seed)
 	}
 	var text strings.Builder
-	if err := c.Resolved(&text, nil); err != nil {
+	if err := keys.Resolved(&text, c, nil); err != nil {
 		t.Fatal(err)
 	}
 	again, _, ds := Parse("0000.yaml", []byte(text.String()), Options{})
-	if ds.Failed() || Hash(again) != Hash(c) {
+	if ds.Failed() || keys.Hash(again) != keys.Hash(c) {
 		t.Errorf("the resolved form reads as another: %v\n%s", ds, text.String())
 	}
 	plain, _, ds := Parse("a.yaml", src, Options{})

@@ -5,21 +5,24 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
 )
 
 // applyPoint puts the settings of one run of a sweep into the tree, as --set does, but where they stand in the file.
 func (w *walker) applyPoint(root *yaml.Node, point []setting) {
-	known := &knownPaths{}
+	known := &keys.KnownPaths{}
 	for _, s := range point {
-		t := *w.file
-		t.origin = fmt.Sprintf("%s:%d", t.file, s.value.Line)
+		t := *w.File
+		t.Origin = fmt.Sprintf("%s:%d", t.File, s.value.Line)
 		w.apply(root, &override{name: s.path, path: s.steps, key: &t, val: &t, node: placed(s.value), at: s.key}, known)
 	}
 }
 
 // placed copies a value without its aliases, each part where it stands, or where what it stands for does.
 func placed(n *yaml.Node) *yaml.Node {
-	n = deref(n)
+	n = diag.Deref(n)
 	c := *n
 	c.Anchor, c.Content = "", nil
 	for _, item := range n.Content {
@@ -29,7 +32,7 @@ func placed(n *yaml.Node) *yaml.Node {
 }
 
 // inRun adds the number of the run to problems outside the sweep, because the file without the sweep may not have them.
-func (ds Diagnostics) inRun(i int, set []setting, file string) Diagnostics {
+func inRun(ds diag.Diagnostics, i int, set []setting, file string) diag.Diagnostics {
 	var words []string
 	own := map[int]bool{} // lines of the settings
 	for _, s := range set {
@@ -38,7 +41,7 @@ func (ds Diagnostics) inRun(i int, set []setting, file string) Diagnostics {
 	}
 	for k := range ds {
 		if d := &ds[k]; d.File != file || !own[d.Line] {
-			d.Msg += visible(fmt.Sprintf(" (in run %d of the sweep: %s)", i, clipTo(strings.Join(words, " "), 200)))
+			d.Msg += diag.Visible(fmt.Sprintf(" (in run %d of the sweep: %s)", i, diag.ClipTo(strings.Join(words, " "), 200)))
 		}
 	}
 	return ds
@@ -48,7 +51,7 @@ func (ds Diagnostics) inRun(i int, set []setting, file string) Diagnostics {
 func (w *walker) equalRuns(points []Point, settings [][]setting) {
 	first, told := map[string]int{}, map[*yaml.Node]bool{}
 	for i, p := range points {
-		hash := Hash(p.Config)
+		hash := keys.Hash(p.Config)
 		k, seen := first[hash]
 		if !seen {
 			first[hash] = i
@@ -65,7 +68,8 @@ func (w *walker) equalRuns(points []Point, settings [][]setting) {
 			continue
 		}
 		told[at.value] = true
-		w.report(Warning, at.value, join(sweepKey, at.path), "remove one of them, or give each run a seed of its own, as in seed: [1, 2, 3]",
+		w.Report(diag.Warning, at.value, diag.Join(keys.SweepKey, at.path),
+			"remove one of them, or give each run a seed of its own, as in seed: [1, 2, 3]",
 			"run %d has the configuration of run %d: the same run twice", i, k)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/settings"
 	"fluentps/internal/policy/local"
 	"fluentps/internal/policy/payload"
 	"fluentps/internal/policy/send"
@@ -74,23 +76,23 @@ func TestWhatComposes(t *testing.T) {
 
 // TestTermsNameKeys: a key that does not exist would never break a term, and its text would have a gap.
 func TestTermsNameKeys(t *testing.T) {
-	top := bind("", topKeys, &Config{})
+	top := keys.Bind("", keys.TopKeys, &settings.Config{})
 	n := 0
 	eachStated(func(table, name string, term terms.Term) {
 		n++
 		for _, path := range strings.Split(term.At, "|") {
-			if path != "" && !strings.HasPrefix(path, ".") && top.byPath[path] == nil {
+			if path != "" && !strings.HasPrefix(path, ".") && top.ByPath[path] == nil {
 				t.Errorf("%s %s: an error at %s, which is no key", table, name, path)
 			}
 		}
 		for _, c := range term.Conds() {
-			if k, is := c.(terms.Key); is && !strings.HasPrefix(k.Path, ".") && top.byPath[k.Path] == nil {
+			if k, is := c.(terms.Key); is && !strings.HasPrefix(k.Path, ".") && top.ByPath[k.Path] == nil {
 				t.Errorf("%s %s: compares %s, which is no key", table, name, k.Path)
 			}
 		}
 		terms.Fill(term.Why+term.Out, func(word string) string {
 			if strings.Contains(word, ".") && !strings.Contains(word, " ") && !strings.HasPrefix(word, ".") &&
-				word != "other.scheme" && top.byPath[word] == nil {
+				word != "other.scheme" && top.ByPath[word] == nil {
 				t.Errorf("%s %s: {%s} is no key", table, name, word)
 			}
 			return ""

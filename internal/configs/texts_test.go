@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"fluentps/internal/configs/diag"
 )
 
 var (
@@ -47,8 +49,8 @@ func TestTextsNameKeysThatExist(t *testing.T) {
 					continue
 				}
 				named++
-				if _, known := f.known.isText[indexText.ReplaceAllString(key, "[]")]; !known {
-					t.Errorf("%v: there is no key %s: %s", files.Position(at), key, clip(text))
+				if _, known := f.known.IsText[indexText.ReplaceAllString(key, "[]")]; !known {
+					t.Errorf("%v: there is no key %s: %s", files.Position(at), key, diag.Clip(text))
 				}
 			}
 		}

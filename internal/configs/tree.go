@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"gopkg.in/yaml.v3"
+
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
 )
 
 // put follows the path of an override, makes missing nodes on the way, and replaces the value at its end.
@@ -29,14 +32,14 @@ func (w *walker) openWords(root *yaml.Node, v *override, sections []string) {
 		return
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
-		word := deref(root.Content[i+1])
-		if root.Content[i].Value != v.path[0].key || word.Kind != yaml.ScalarNode || isNull(word) {
+		word := diag.Deref(root.Content[i+1])
+		if root.Content[i].Value != v.path[0].key || word.Kind != yaml.ScalarNode || diag.IsNull(word) {
 			continue
 		}
-		name := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: wordName, Line: word.Line, Column: word.Column}
+		name := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: keys.WordName, Line: word.Line, Column: word.Column}
 		open := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: word.Line, Column: word.Column, Content: []*yaml.Node{name, word}}
-		if t := w.from[word]; t != nil {
-			w.from[name], w.from[open] = t, t
+		if t := w.From[word]; t != nil {
+			w.From[name], w.From[open] = t, t
 		}
 		root.Content[i+1] = open
 	}
@@ -47,21 +50,21 @@ func (w *walker) become(n *yaml.Node, kind yaml.Kind, v *override) *yaml.Node {
 	if n.Kind == kind {
 		return n
 	}
-	if !isNull(n) {
+	if !diag.IsNull(n) {
 		return nil
 	}
 	*n = yaml.Node{Kind: kind, Line: 1, Column: 1}
 	if v.at != nil {
 		n.Line, n.Column = v.at.Line, v.at.Column
 	}
-	w.from[n] = v.key
+	w.From[n] = v.key
 	return n
 }
 
 // putKey goes to the value of a key, and makes it if it is missing. At the end of the path, putKey sets or removes the key.
 func (w *walker) putKey(n *yaml.Node, v *override, i int, value *yaml.Node, last bool) *yaml.Node {
 	s := v.path[i]
-	was := describe(n)
+	was := diag.Describe(n)
 	if n = w.become(n, yaml.MappingNode, v); n == nil {
 		w.refuse(v, s.col, show(v.path[:i], false), "set the whole value instead", "has no keys: it is %s", was)
 		return nil
@@ -73,7 +76,7 @@ func (w *walker) putKey(n *yaml.Node, v *override, i int, value *yaml.Node, last
 			break
 		}
 	}
-	if last && isNull(value) {
+	if last && diag.IsNull(value) {
 		if at >= 0 {
 			n.Content = slices.Delete(n.Content, at, at+2)
 		}
@@ -97,17 +100,17 @@ func (w *walker) putKey(n *yaml.Node, v *override, i int, value *yaml.Node, last
 // putItem goes to an item of a list; the index after the last adds one.
 func (w *walker) putItem(n *yaml.Node, v *override, i int, value *yaml.Node, last bool) *yaml.Node {
 	s := v.path[i]
-	was := describe(n)
+	was := diag.Describe(n)
 	if n = w.become(n, yaml.SequenceNode, v); n == nil {
 		w.refuse(v, s.col, show(v.path[:i], false), "set the whole value instead", "has no items: it is %s", was)
 		return nil
 	}
 	have := len(n.Content)
-	if s.index > have || s.index == have && last && isNull(value) {
+	if s.index > have || s.index == have && last && diag.IsNull(value) {
 		w.refuse(v, s.col, show(v.path[:i+1], false), "count from 0; the index after the last one adds an item", "there are %d items", have)
 		return nil
 	}
-	if last && isNull(value) {
+	if last && diag.IsNull(value) {
 		n.Content = slices.Delete(n.Content, s.index, s.index+1)
 		return nil
 	}
@@ -128,7 +131,7 @@ func (w *walker) made(n yaml.Node, v *override) *yaml.Node {
 	if v.at != nil {
 		n.Line, n.Column = v.at.Line, v.at.Column
 	}
-	w.from[&n] = v.key
+	w.From[&n] = v.key
 	return &n
 }
 
@@ -138,13 +141,13 @@ func (w *walker) own(n *yaml.Node) *yaml.Node {
 	if n.Kind != yaml.AliasNode {
 		return n
 	}
-	return w.copied(deref(n))
+	return w.copied(diag.Deref(n))
 }
 
 func (w *walker) copied(n *yaml.Node) *yaml.Node {
 	c := *n
-	if t := w.from[n]; t != nil {
-		w.from[&c] = t
+	if t := w.From[n]; t != nil {
+		w.From[&c] = t
 	}
 	c.Content = make([]*yaml.Node, len(n.Content))
 	for i := range n.Content {

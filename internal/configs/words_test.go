@@ -3,11 +3,13 @@ package configs
 import (
 	"strings"
 	"testing"
+
+	"fluentps/internal/configs/keys"
 )
 
 // The examples of sections in whose place users write one value are right.
 func TestExamplesOfSections(t *testing.T) {
-	for name, text := range sectionExamples {
+	for name, text := range keys.SectionExamples {
 		for _, example := range strings.Split(text, " or ") {
 			set := example
 			switch name {

@@ -295,7 +295,7 @@ func slowLines(c *configs.Config) (lines []string) {
 	const linesMax = 8
 	for i := range c.Faults {
 		if !c.Faults[i].Paused() {
-			lines = append(lines, "slow     "+c.Faults[i].YAML())
+			lines = append(lines, "slow     "+configs.FaultText(&c.Faults[i]))
 		}
 	}
 	if more := len(lines) - linesMax; more > 0 {

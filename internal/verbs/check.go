@@ -126,5 +126,5 @@ func checkText(c *cli.Context, in *input, further bool) error {
 			return err
 		}
 	}
-	return in.cfg.Resolved(w, in.origins)
+	return configs.Resolved(w, in.cfg, in.origins)
 }

@@ -292,7 +292,7 @@ func (j *job) options(t comm.Transport, mode, mpiText string) (ps.Options, error
 		o.Lead.Job, o.Lead.Restarts, o.Lead.WhyStopped = batch.ID, batch.Restarts, func() string { return whyStopped(batch) }
 	}
 	var resolved strings.Builder
-	if err := j.cfg.Resolved(&resolved, j.origins); err != nil {
+	if err := configs.Resolved(&resolved, j.cfg, j.origins); err != nil {
 		return o, err
 	}
 	o.Lead.Files = map[string][]byte{"config.yaml": j.src, "resolved.yaml": []byte(resolved.String()),

@@ -77,7 +77,7 @@ func simulateVerb(c *cli.Context) error {
 	if cal != nil {
 		fitted = []string{cal.Setting()}
 		if fault := cal.Fault(); fault != nil {
-			flags = withFault(c, file, fault.YAML(), fitted, flags...)
+			flags = withFault(c, file, configs.FaultText(fault), fitted, flags...)
 		}
 	}
 	in := readInputOver(c, file, fitted, flags...)
@@ -218,7 +218,7 @@ func simulateOutput(c *cli.Context, in *input, cal *calibrate.Calibration, res *
 			printError(c.App.ErrWriter, "WARNING: "+w)
 		}
 		var resolved strings.Builder
-		if err := in.cfg.Resolved(&resolved, in.origins); err != nil {
+		if err := configs.Resolved(&resolved, in.cfg, in.origins); err != nil {
 			return err
 		}
 		summary, err := res.Summary.JSON()

@@ -151,7 +151,7 @@ func (s *sweep) write() error {
 	for i, p := range s.points {
 		var text bytes.Buffer
 		fmt.Fprintf(&text, "# run %d of a sweep: %s\n", i, strings.Join(p.Set, " "))
-		if err := p.Config.Resolved(&text, nil); err != nil {
+		if err := configs.Resolved(&text, p.Config, nil); err != nil {
 			return err
 		}
 		switch old, err := durable.ReadFile(s.file(i), readLimit); {

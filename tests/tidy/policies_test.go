@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"slices"
 	"strconv"
+	"strings"
 	"testing/fstest"
 
 	"fluentps/internal/policy/local"
@@ -46,17 +47,19 @@ var policiesInTheirTable = rule{
 			"\"diloco\" || s == `qsr` || s == \"set diloco\" || s == \"none\"\n}\n")},
 		"internal/configs/a.go": {Data: []byte("package configs\n\nfunc a(s string) bool {\n\tswitch s {\n\tcase \"flexrr\":\n\t}\n" +
 			"\treturn s != \"ringleader\" || s == \"threshold\" || a(\"asp\")\n}\n")},
-		"configs/a_test.go": {Data: []byte("package configs\n\nconst b = \"diloco\"\n")},
+		"internal/configs/rules/a.go": {Data: []byte("package rules\n\nfunc a(s string) bool { return s == \"flexrr\" }\n")},
+		"configs/a_test.go":           {Data: []byte("package configs\n\nconst b = \"diloco\"\n")},
 	},
 	want: []string{
 		"configs/a.go:5: names diloco, a policy of local; give its entry in internal/policy/local a field",
 		"configs/a.go:5: names qsr, a policy of local; give its entry in internal/policy/local a field",
 		"internal/configs/a.go:5: compares with flexrr; state a term or a fact in its entry",
 		"internal/configs/a.go:7: compares with ringleader; state a term or a fact in its entry",
+		"internal/configs/rules/a.go:3: compares with flexrr; state a term or a fact in its entry",
 	},
 }
 
-// compared reports a comparison, in the package that checks configurations, with the name of a scheme, of a payload or of
+// compared reports a comparison, in the packages that check configurations, with the name of a scheme, of a payload or of
 // a policy of work that means nothing else: what such an entry does not go with is a term beside its own code.
 func compared(tr *tree, f *file, n ast.Node) (problems []string) {
 	var with []ast.Expr
@@ -71,7 +74,7 @@ func compared(tr *tree, f *file, n ast.Node) (problems []string) {
 	names := slices.Concat(scheme.All.Names(), work.All.Names(), payload.All.Names())
 	for _, x := range with {
 		s, ok := x.(*ast.BasicLit)
-		if !ok || f.dir != "internal/configs" || s.Kind != token.STRING {
+		if !ok || !strings.HasPrefix(f.dir+"/", "internal/configs/") || s.Kind != token.STRING {
 			continue
 		}
 		name, err := strconv.Unquote(s.Value)

@@ -274,13 +274,13 @@ func (c *Calibration) Text(faults []configs.Fault) string {
 		b.WriteString("faults:\n")
 	}
 	for i := range faults {
-		b.WriteString("  - " + faults[i].YAML() + "\n")
+		b.WriteString("  - " + configs.FaultText(&faults[i]) + "\n")
 	}
 	if c.Slow.Kind == "trace" {
 		fmt.Fprintf(&b, "# to draw similar computing times instead of replaying the trace (the distributions differ by "+
 			"%.2g at most): simulate: {compute: %s}", c.Drawn.Gap, costText(c.Drawn.of(c.Models.Compute)))
 		if s := c.Drawn.Slow; s != nil {
-			fmt.Fprintf(&b, ", and in faults: %s", (&configs.Fault{Worker: -1, Slow: *s}).YAML())
+			fmt.Fprintf(&b, ", and in faults: %s", configs.FaultText(&configs.Fault{Worker: -1, Slow: *s}))
 		}
 		b.WriteByte('\n')
 	}

@@ -88,7 +88,7 @@ func TestCalibrateFindsWhatARunWasMadeWith(t *testing.T) {
 			simtest.Near(t, "the run again", cal.Simulated.Seconds(), cal.Measured.Seconds(), 0.002)
 			cal.Draw()
 			for _, other := range schemes {
-				drawn := append(slices.Clone(c.Set), cal.Setting(), "faults=["+strings.Join(append(sleeps, cal.Fault().YAML()), ", ")+"]")
+				drawn := append(slices.Clone(c.Set), cal.Setting(), "faults=["+strings.Join(append(sleeps, configs.FaultText(cal.Fault())), ", ")+"]")
 				want, got := predict(other, c.Set), predict(other, drawn)
 				simtest.Near(t, "predicted for "+other, got, want, 0.03)
 			}
@@ -239,7 +239,8 @@ func TestCalibratedModelsReadBack(t *testing.T) {
 		if pasted == nil {
 			t.Fatalf("%v in\n%s", ds, cal.Text([]configs.Fault{*cal.Fault()}))
 		}
-		set, _, ds := configs.Parse("set", []byte(rest), configs.Options{Set: []string{cal.Setting(), "faults[0]=" + cal.Fault().YAML()}})
+		set, _, ds := configs.Parse("set", []byte(rest), configs.Options{Set: []string{cal.Setting(),
+			"faults[0]=" + configs.FaultText(cal.Fault())}})
 		if set == nil {
 			t.Fatal(ds)
 		}

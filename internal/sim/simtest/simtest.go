@@ -69,7 +69,7 @@ simulate:
 // never negative, so it is three standard deviations less and what is added to it; below that it is cut off.
 func Noisy(compute time.Duration, share float64, faults ...string) []string {
 	least, slow := calibrate.NormalAbove(share)
-	all := append([]string{(&configs.Fault{Worker: -1, Slow: *slow}).YAML()}, faults...)
+	all := append([]string{configs.FaultText(&configs.Fault{Worker: -1, Slow: *slow})}, faults...)
 	return []string{"simulate.compute=" + time.Duration(least*float64(compute)).String(), "faults=[" + strings.Join(all, ", ") + "]"}
 }
 

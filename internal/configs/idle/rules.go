@@ -1,0 +1,158 @@
+package idle
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/settings"
+	"fluentps/internal/core/shard"
+	"fluentps/ps/scheme"
+)
+
+func matchesAny(glob string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return shard.Match(glob, name) })
+}
+
+// bounds are the keys of all schemes that bound how far a worker may lead.
+var bounds = []string{"staleness", "tau", "s_l", "s_u", "s_min", "s_max", "hard_cap"}
+
+// rules checks the rules of sync.
+func (w *idler) rules() {
+	names := w.names()
+	taken := make([]bool, len(w.c.Sync))
+	globs, on := w.c.Matches()
+	for _, name := range names {
+		for _, i := range shard.RulesOf(globs, on, name) {
+			taken[i] = true
+		}
+	}
+	for i := range w.c.Sync {
+		r := &w.c.Sync[i]
+		path := fmt.Sprintf("sync[%d]", i)
+		if names != nil && !taken[i] && !settings.MatchesAll(r.Match) &&
+			!slices.ContainsFunc(globs[:i], func(first string) bool { return settings.Covers(first, r.Match) }) {
+			w.untaken(path+".match", r.Match, names)
+		}
+		phases := r.Phases()
+		for k := range phases {
+			t := keys.Bind(path, keys.RuleKeys, r)
+			if len(phases) > 1 {
+				t = keys.Bind(fmt.Sprintf("%s.schemes[%d]", path, k), keys.PhaseKeys, &phases[k])
+			}
+			e, known := keys.BindScheme(t, &phases[k].Params, phases[k].Scheme)
+			if known {
+				w.phase(t, e, &phases[k])
+			}
+		}
+	}
+}
+
+// untaken warns of a rule that takes no parameter of this model. crossSync reports a rule that takes none of any model.
+func (w *idler) untaken(path, glob string, names []string) {
+	if matchesAny(glob, names) {
+		w.at(path, "move it above those rules, or remove it",
+			"%s takes no parameter of %s: earlier rules take all that it fits", diag.FormatString(glob), w.c.Model.Name)
+		return
+	}
+	w.at(path, "remove it, or use one of these names: "+namesText(names), "%s fits no parameter of %s", diag.FormatString(glob),
+		w.c.Model.Name)
+}
+
+// phase checks the keys of one scheme.
+func (w *idler) phase(t *keys.Table, e scheme.Entry, ph *settings.Phase) {
+	for _, d := range keys.ParamsOf(e.Params()) { // the table was bound to the current values and took them for defaults
+		t.SetDefault(d.Spec.Path, d.Spec.Def)
+	}
+	for _, l := range t.Leaves {
+		if bound, ok := l.Ptr.(*int64); ok && slices.Contains(bounds, diag.LastName(l.Path)) {
+			w.bound(l, float64(*bound))
+		}
+	}
+	if l := t.ByPath["weight"]; ph.Common.Weight > 1 {
+		w.warn(l, "set it to 1 or less, or leave it out for "+e.WeightText(),
+			"with %s, each push changes the parameters %s times as much as a whole iteration", diag.Number(ph.Common.Weight),
+			diag.Number(ph.Common.Weight))
+	}
+	switch p := ph.Params.(type) {
+	case *scheme.DropParams:
+		if n := int64(w.f.Workers); n > 0 && p.Required > n {
+			w.warn(t.ByPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n),
+				"%d is more than the %s: an iteration waits for all pushes, and drops none", p.Required, diag.Times(float64(n), "worker"))
+		}
+	case *scheme.QuorumParams:
+		if n := int64(w.f.Workers); n > 0 && p.Required > n {
+			w.warn(t.ByPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n),
+				"%d is more than the %s: a version waits for the pushes of all", p.Required, diag.Times(float64(n), "worker"))
+		}
+	case *scheme.RennalaParams:
+		if float64(p.Pushes) > w.n.Pushes {
+			w.warn(t.ByPath["pushes"], fmt.Sprintf("set it to %s or less", diag.Whole(w.n.Pushes)),
+				"%d pushes for a version, but the run has at most %s: it makes no version before its end", p.Pushes, diag.Times(w.n.Pushes, "push"))
+		}
+	case *scheme.SoftsyncParams:
+		if float64(p.Q) > w.n.Pushes {
+			w.warn(t.ByPath["q"], fmt.Sprintf("set it to %s or less", diag.Whole(w.n.Pushes)),
+				"%d pushes for a version, but the run has %s%s: it makes no version before its end", p.Q, settings.MostText(w.n.Exact),
+				diag.Times(w.n.Pushes, "push"))
+		}
+	}
+	if l := t.ByPath["until"]; l != nil {
+		w.until(l, ph.Until)
+	}
+}
+
+// bound looks for a bound on the lead that no worker can reach. w.n.Exchanges is an even share for each worker; a faster worker may do
+// more, up to all w.n.Pushes.
+func (w *idler) bound(l *keys.Leaf, most float64) {
+	switch {
+	case most >= w.n.Pushes:
+		w.warn(l, boundHint(w.n.Exchanges), "%s can never act: the run has %s, %s%s in all", diag.Whole(most),
+			w.n.ExchangesText(), settings.MostText(w.n.Exact), diag.Times(w.n.Pushes, "push"))
+	case w.n.Exact && most >= w.n.Exchanges:
+		w.warn(l, boundHint(w.n.Exchanges), "%s is not below the run's %s: only a worker that does more than an even "+
+			"share of them ever waits", diag.Whole(most), w.n.ExchangesText())
+	}
+}
+
+func boundHint(iterations float64) string {
+	return fmt.Sprintf("set it below %s, or use scheme: asp, under which no worker waits", diag.Whole(iterations))
+}
+
+// until looks for a scheme that would begin after the end of the run.
+func (w *idler) until(l *keys.Leaf, u settings.Until) {
+	if u == (settings.Until{}) {
+		return
+	}
+	if u.Await.IsSet() {
+		if rounds := float64(u.Await.Rounds); rounds >= w.n.Exchanges {
+			w.at(l.Path, fmt.Sprintf("set rounds below %s", diag.Whole(w.n.Exchanges)),
+				"%s iterations in a row are not fewer than those of the run, which has %s: the scheme that follows never begins",
+				diag.Whole(rounds), w.n.ExchangesText())
+		}
+		return
+	}
+	clock, stop := float64(u.Iterations), w.c.Train.Stop
+	switch {
+	case u.Epochs > 0 && stop.Epochs > 0 && u.Epochs >= stop.Epochs:
+		w.at(l.Path, fmt.Sprintf("set epochs below %s, or remove the scheme that follows", diag.Number(stop.Epochs)),
+			"epoch %s is not before the end of the run, after %s: the scheme that follows never begins", diag.Number(u.Epochs),
+			diag.Number(stop.Epochs))
+		return
+	case u.Epochs > 0 && w.f.Rows == 0:
+		return
+	case u.Epochs > 0:
+		clock = w.c.Iterations(u.Epochs*float64(w.f.Rows), w.n.PerIteration*w.n.Turns, w.f)
+		if !w.n.Exact && w.c.Train.BatchGlobal == 0 { // with more workers, the epoch and the run both have fewer iterations
+			if math.IsInf(w.n.Samples, 1) || u.Epochs*float64(w.f.Rows) < w.n.Samples {
+				return
+			}
+		}
+	}
+	if clock >= w.n.Exchanges {
+		w.at(l.Path, fmt.Sprintf("set it below %s, or remove the scheme that follows", diag.Whole(w.n.Exchanges)),
+			"%v is not before the end of the run, which has %s: the scheme that follows never begins", u, w.n.ExchangesText())
+	}
+}

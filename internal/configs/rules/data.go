@@ -1,0 +1,91 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"fluentps/internal/configs/keys"
+	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
+)
+
+// crossAugment refuses a crop that may leave nothing of an image, and a model that never sees the changed pixels. It checks the crop only
+// for sets of known image size: for other sets, only the files have the size.
+func (w *checks) crossAugment(t *keys.Table) {
+	crop, flip, set, name := t.ByPath["data.augment.crop"], t.ByPath["data.augment.flip"], t.ByPath["data.set"], t.ByPath["model.name"]
+	image, augment := dataset.ImageOf(w.Config.Data.Set), w.Config.Data.Augment
+	if limit := min(image.Height, image.Width) - 1; !crop.Bad && !set.Bad && limit >= 0 && augment.Crop > limit {
+		w.Fatal(crop.Node, crop.Path, fmt.Sprintf("set 0 to %d", limit),
+			"%d leaves nothing of some images of %s, which have %d x %d pixels", augment.Crop, w.Config.Data.Set, image.Height, image.Width)
+	}
+	at := crop
+	if augment.Crop == 0 {
+		at = flip
+	}
+	if !crop.Bad && !flip.Bad && !name.Bad && augment != (dataset.Augment{}) && workload.TakesSparse(w.Config.Model.Name) {
+		w.Fatal(at.Node, at.Path, "remove augment, or set model.name: logistic",
+			"changes the pixels of images, but %s takes the entries of sparse rows", w.Config.Model.Name)
+	}
+}
+
+// crossSynthetic refuses deltas with model synthetic: a worker turns its gradients into deltas in place, and synthetic writes its gradients
+// only once. Where workers take steps of their own, deltas have memory of their own.
+func (w *checks) crossSynthetic(t *keys.Table) {
+	name := t.ByPath["model.name"]
+	if name.Bad || w.Config.Model.Name != "synthetic" || w.Config.Local.IsSet() {
+		return
+	}
+	if r := w.deltaRule(t); r != nil {
+		w.Fatal(name.Node, name.Path, "choose a model that learns, or a scheme that pushes gradients",
+			"synthetic writes its gradients only once, but match %q (%s) would turn them into deltas in place", r.Match, r.Scheme)
+	}
+}
+
+// crossImages refuses rows of numbers for models with convolutions, which need images.
+func (w *checks) crossImages(t *keys.Table) {
+	name, set, image := t.ByPath["model.name"], t.ByPath["data.set"], t.ByPath["data.image"]
+	switch {
+	case name.Bad, set.Bad, image.Bad, !workload.NeedsImages(w.Config.Model.Name), slices.Contains(dataset.ImageSetNames(), w.Config.Data.Set):
+	case slices.Contains(dataset.RatingSetNames(), w.Config.Data.Set): // crossRatings reports it
+	case w.Config.Data.Set != "generated":
+		w.Fatal(name.Node, name.Path, "choose model.name: mlp, or one of the sets "+strings.Join(dataset.ImageSetNames(), ", "),
+			"%s needs images, but the rows of data.set %s are not images", w.Config.Model.Name, w.Config.Data.Set)
+	case image.Key == nil:
+		w.Fatal(name.Node, name.Path, "set data.image, such as [1, 28, 28], or choose model.name: mlp",
+			"%s needs images, but the rows of data.set generated are not images without data.image", w.Config.Model.Name)
+	}
+}
+
+// crossRatings checks that models for ratings have data sets of ratings, that other models have none, and that no model for ratings has a
+// target accuracy.
+func (w *checks) crossRatings(t *keys.Table) {
+	name, set, target := t.ByPath["model.name"], t.ByPath["data.set"], t.ByPath["train.stop.target"]
+	if name.Bad || set.Bad {
+		return
+	}
+	takes, has := workload.TakesRatings(w.Config.Model.Name), slices.Contains(dataset.RatingSetNames(), w.Config.Data.Set)
+	switch {
+	case takes && !has:
+		w.Fatal(name.Node, name.Path, "choose one of the sets "+strings.Join(dataset.RatingSetNames(), ", "),
+			"%s needs ratings (entries of a matrix), but data.set %s has none", w.Config.Model.Name, w.Config.Data.Set)
+	case has && !takes:
+		w.Fatal(name.Node, name.Path, "choose model.name: matrix_factorization, or another set",
+			"%s needs features with a class, but data.set %s has ratings (entries of a matrix)", w.Config.Model.Name, w.Config.Data.Set)
+	}
+	if takes && target.Key != nil && !target.Bad {
+		w.Fatal(target.Key, target.Path, "remove it, and stop by epochs, samples, updates or time",
+			"is a test accuracy, but %s has none: its test loss is a mean squared error", w.Config.Model.Name)
+	}
+}
+
+// crossNonzeros refuses more nonzeros in a row than the row has features.
+func (w *checks) crossNonzeros(t *keys.Table, root *yaml.Node) {
+	nonzeros, features := t.ByPath["data.nonzeros"], t.ByPath["data.features"]
+	if d := w.Config.Data; d.Set == "generated_sparse" && !nonzeros.Bad && !features.Bad && d.Nonzeros > d.Features {
+		w.Fatal(w.NodeOf(t, nonzeros, root), nonzeros.Path, "raise data.features, or lower nonzeros",
+			"%d is more than the %d features of a row", d.Nonzeros, d.Features)
+	}
+}
