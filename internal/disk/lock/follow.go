@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"crypto/rand"
 	"sync"
 	"time"
 
@@ -94,6 +95,19 @@ func StartIn(in *durable.Folder) string {
 		return ""
 	}
 	return now.Start
+}
+
+// Clear removes the lock that a start has left in a run folder, or an earlier one of its series: if its process was one of this host and
+// has ended, or wherever that process is, if finished says that the run of that start has ended well. It is for who makes the starts of a
+// series, when there will be no other. Anybody else's lock stays, and so does one that cannot be read.
+func Clear(dir, start string, finished bool) error {
+	in := durable.Below(dir)
+	defer in.Close()
+	now, err := readRecord(in, Name)
+	if err != nil || now.Start != start && !IsEarlier(now.Start, start) || !finished && !now.isDead(&Owner{Machine: machine()}) {
+		return nil
+	}
+	return discard(in, rand.Text(), now.Token)
 }
 
 // Close ends the goroutine. It does not wait for it.

@@ -319,18 +319,21 @@ func (l *Lock) Release() error {
 	return nil
 }
 
-// discard removes the lock with that token and no other. If several processes find the same stale lock, only one
-// renames it. A later one may rename the lock that the first has created by then; it puts that back.
-func (l *Lock) discard(token string) error {
-	aside := Name + "." + l.mine.Token
-	if err := l.in.Move(Name, aside); err != nil {
+// discard removes the lock with that token and no other.
+func (l *Lock) discard(token string) error { return discard(l.in, l.mine.Token, token) }
+
+// discard removes the lock of a folder that has a token, and no other; me is unique to the caller. If several processes find the same stale
+// lock, only one renames it. A later one may rename the lock that the first has created by then; it puts that back.
+func discard(in *durable.Folder, me, token string) error {
+	aside := Name + "." + me
+	if err := in.Move(Name, aside); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	}
-	if moved, err := l.read(aside); err == nil && moved.Token != token {
-		_ = l.in.Link(aside, Name) // if that fails, the owner finds that it has lost the lock
+	if moved, err := readRecord(in, aside); err == nil && moved.Token != token {
+		_ = in.Link(aside, Name) // if that fails, the owner finds that it has lost the lock
 	}
-	return l.in.Remove(aside)
+	return in.Remove(aside)
 }

@@ -81,6 +81,44 @@ func TestTheNextStartOfASeriesTakesTheFolder(t *testing.T) {
 	}
 }
 
+// What a start of the series has left is removed: of a process of this host that has ended, or of any once the run has finished. The lock
+// of anybody else stays, and so does one that says nothing.
+func TestTheLockOfADeadStartIsCleared(t *testing.T) {
+	dead := Owner{PID: 1 << 30, Machine: machine(), Started: "1", Token: "t"}
+	alive := Owner{PID: os.Getpid(), Machine: machine(), Started: processStart(os.Getpid()), Token: "t"}
+	for _, k := range []struct {
+		owner    Owner
+		start    string
+		finished bool
+		stays    bool
+	}{
+		{dead, "s.3", false, false},
+		{dead, "s.2", false, false},
+		{dead, "s.4", false, true}, // nobody knows of such a start
+		{dead, "x.3", false, true},
+		{dead, "x.3", true, true},
+		{dead, "", true, true},
+		{alive, "s.3", false, true},
+		{alive, "s.3", true, false},
+		{far, "s.3", false, true},
+		{far, "s.3", true, false},
+		{Owner{}, "", true, true}, // half written
+	} {
+		dir := t.TempDir()
+		k.owner.Start = k.start
+		writeLock(t, dir, k.owner, "0000000000000007\n")
+		if err := Clear(dir, "s.3", k.finished); err != nil {
+			t.Errorf("%+v: %v", k, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || k.stays != (len(left) == 1) {
+			t.Errorf("%+v: %v stays, %v", k, left, err)
+		}
+	}
+	if err := Clear(filepath.Join(t.TempDir(), "none"), "s.3", true); err != nil {
+		t.Error(err)
+	}
+}
+
 // Whoever has a run folder open learns that another folder has its name: rank 0, each other rank, and a supervisor.
 func TestEveryOwnerOfAFolderLearnsThatItWasExchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -54,7 +54,8 @@ type supervisor struct {
 	newestBefore string // the newest checkpoint before the first start
 	stopped      bool   // a signal asked the run to end
 	stages       Stages
-	lossCode     int // code of the last start since the newest checkpoint in which a rank was killed or silent; 0: none
+	token        string // of the newest start; "": none was made
+	lossCode     int    // code of the last start since the newest checkpoint in which a rank was killed or silent; 0: none
 }
 
 // End is the exit code of a supervised run, and its reason unless the run itself printed that.
@@ -70,6 +71,17 @@ func Run(ctx context.Context, o Options) (End, error) {
 	if s.Named != "" {
 		s.newestBefore = s.newest()
 	}
+	end, err := s.run(ctx)
+	if err == nil && s.token != "" {
+		if err := lock.Clear(s.Dir, s.token, end == End{}); err != nil {
+			s.Say(fmt.Sprintf("WARNING: the lock of a process that has died stays: %v", err))
+		}
+	}
+	return end, err
+}
+
+// run is Run without what comes after the last start.
+func (s *supervisor) run(ctx context.Context) (End, error) {
 	deaths, folder := 0, lock.Watch(s.Dir)
 	defer folder.Close()
 	for n := 0; ; n++ {
@@ -78,6 +90,7 @@ func Run(ctx context.Context, o Options) (End, error) {
 		if words == nil {
 			return end, err
 		}
+		s.token = token
 		start := time.Now()
 		code, err := s.start(words)
 		if errors.As(err, new(*exec.Error)) || errors.As(err, new(*os.PathError)) {

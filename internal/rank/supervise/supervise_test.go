@@ -10,6 +10,7 @@ import (
 
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/disk/durable"
+	"fluentps/internal/disk/lock"
 )
 
 // The first request to end is forwarded as the signal after which launchers leave their ranks alone. A second one that
@@ -115,5 +116,26 @@ func TestNoStartFollowsTheExchangeOfTheFolder(t *testing.T) {
 	}
 	if text, _ := os.ReadFile(starts); strings.Count(string(text), "\n") != 1 {
 		t.Errorf("starts: %s", text)
+	}
+}
+
+// A rank that dies after the summary says ok leaves its lock. The supervisor, which starts no other, removes it, and no one else's.
+func TestNoLockOfAFinishedRunStays(t *testing.T) {
+	for series, stays := range map[string]bool{"s": false, "another": true} {
+		dir := t.TempDir()
+		var said []string
+		end, err := Run(t.Context(), Options{
+			Program: "none", File: "x.yaml", Flags: func(bool) []string { return nil }, Restarts: 3, Dir: dir, Series: "s",
+			Say: func(text string) { said = append(said, text) },
+			Launcher: []string{"sh", "-c", `printf '{"start": "s.1", "finished": "ok"}' >"$0/summary.json"
+				printf '{"token": "t", "start": "%s.1", "host": "far", "pid": 7}\n0000000000000001\n' "$1" >"$0/run.lock"; exit 137`, dir, series},
+			Began: time.Now(), Signals: make(chan os.Signal),
+		})
+		if err != nil || end != (End{}) || len(said) != 1 || !strings.HasPrefix(said[0], "WARNING: the launcher left with code 137") {
+			t.Errorf("%s: %+v, %v, said %q", series, end, err, said)
+		}
+		if _, err := os.Stat(filepath.Join(dir, lock.Name)); stays != (err == nil) {
+			t.Errorf("%s: the lock stays: %v, want %v", series, err == nil, stays)
+		}
 	}
 }
