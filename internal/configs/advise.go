@@ -57,9 +57,9 @@ func (w *walker) needs(t *keys.Table, l *keys.Leaf) string {
 
 // meantOf words the question whether one of these keys was meant. Keys that the configuration would refuse are left out, or if there are no
 // others, stand with what they need. shown are the names of the keys.
-func (w *walker) meantOf(t *keys.Table, keys []*keys.Leaf, shown []string) string {
+func (w *walker) meantOf(t *keys.Table, leaves []*keys.Leaf, shown []string) string {
 	var may, all []string
-	for i, l := range keys {
+	for i, l := range leaves {
 		need := w.needs(t, l)
 		if need == "" {
 			may = append(may, shown[i])
@@ -76,9 +76,9 @@ func (w *walker) meantOf(t *keys.Table, keys []*keys.Leaf, shown []string) strin
 // meantPaths is meantOf for paths of the whole file.
 func (w *walker) meantPaths(paths, shown []string) string {
 	top := keys.Bind("", keys.TopKeys, &settings.Config{})
-	keys := make([]*keys.Leaf, len(paths))
+	leaves := make([]*keys.Leaf, len(paths))
 	for i, path := range paths {
-		keys[i] = top.ByPath[strings.TrimSuffix(path, "[]")]
+		leaves[i] = top.ByPath[strings.TrimSuffix(path, "[]")]
 	}
-	return w.meantOf(top, keys, shown)
+	return w.meantOf(top, leaves, shown)
 }

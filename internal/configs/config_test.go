@@ -336,7 +336,7 @@ func TestTableDefaults(t *testing.T) {
 	}
 	for _, l := range keys.Bind("", keys.TopKeys, &settings.Config{}).Leaves {
 		if l.Def != "" {
-			w := &walker{Reading: reading.NewReading(diag.NewText("", nil), nil, diag.NewOrigins())}
+			w := &walker{Reading: reading.New(diag.NewText("", nil), nil, diag.NewOrigins())}
 			w.fill(l)
 			if len(w.Diags) > 0 {
 				t.Errorf("default of %s: %s", l.Path, w.Diags[0])

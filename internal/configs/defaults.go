@@ -11,7 +11,7 @@ import (
 	"fluentps/internal/policy/work"
 )
 
-// imagePixelsMax is the limit on data.features.
+// imagePixelsMax is the limit on the values of an image, because it is that of data.features.
 const imagePixelsMax = 1_000_000
 
 // generatedImages sets the default of data.features to the number of values of an image, and refuses any other number.
@@ -72,10 +72,10 @@ func (w *walker) localDefaults(t *keys.Table) {
 // workDefaults makes the scheme that a policy needs the default.
 func (w *walker) workDefaults(t *keys.Table) {
 	if e, _ := work.All.Lookup(w.Config.Work.Policy); e.Scheme != "" {
-		keys := ""
+		own := ""
 		if e.Copies {
-			keys = fmt.Sprintf(", required: %d", w.Config.Work.Required)
+			own = fmt.Sprintf(", required: %d", w.Config.Work.Required)
 		}
-		t.SetDefault("sync", fmt.Sprintf(`[{match: "*", scheme: %s%s}]`, e.Scheme, keys))
+		t.SetDefault("sync", fmt.Sprintf(`[{match: "*", scheme: %s%s}]`, e.Scheme, own))
 	}
 }

@@ -20,7 +20,7 @@ func (w *walker) faults(ptr *[]settings.Fault, l *keys.Leaf, n *yaml.Node) bool 
 	}
 	*ptr = make([]settings.Fault, len(items))
 	before := len(w.Diags)
-	for i := 0; i < len(items) && !w.More; i++ {
+	for i := 0; i < len(items) && !w.Full; i++ {
 		path, item := fmt.Sprintf("%s[%d]", l.Path, i), diag.Deref(items[i])
 		if item.Kind != yaml.MappingNode {
 			w.Misshapen(item, path, "write "+faultExample, "want a fault, got %s", diag.Describe(item))
@@ -65,7 +65,7 @@ func (w *walker) crossSlow(t *keys.Table, f *settings.Fault, n *yaml.Node) {
 			w.Fatal(w.SectionOf(t, sleep, n), sleep.Path, "write sleep: 20ms", "is missing: the mean sleep of kind fluentps")
 		}
 		if every := t.ByPath["slow.every"]; !every.Bad && f.Worker > 0 && f.Worker%s.Every != 0 {
-			w.Fatal(every.OrKey(kind), every.Path, `write worker: "*", or an index that is a multiple`,
+			w.Fatal(nodeOf(every, kind), every.Path, `write worker: "*", or an index that is a multiple`,
 				"worker %d is not slowed: %d is not a multiple of every, %d", f.Worker, f.Worker, s.Every)
 		}
 	case "dbs":
@@ -78,6 +78,14 @@ func (w *walker) crossSlow(t *keys.Table, f *settings.Fault, n *yaml.Node) {
 	if lo, hi := f.Slow.From, f.Slow.Until; !from.Bad && !until.Bad && hi != 0 && hi <= lo {
 		w.Fatal(until.Node, until.Path, "0 means to the end", "iteration %d is not after slow.from (%d)", hi, lo)
 	}
+}
+
+// nodeOf is the value of a key, or else that of another.
+func nodeOf(l, other *keys.Leaf) *yaml.Node {
+	if l.Node != nil {
+		return l.Node
+	}
+	return other.Node
 }
 
 // notAbove reports that the first of two keys is above the second.

@@ -56,7 +56,7 @@ func newFollower() *follower {
 	f.known.Fill()
 	list := keys.All()
 	for _, e := range scheme.All {
-		for _, p := range keys.ParamsOf(e.Params()) {
+		for _, p := range keys.BindParams(e.Params()) {
 			for _, prefix := range []string{"sync[].", "sync[].schemes[]."} {
 				list = append(list, keys.Key{Path: prefix + p.Spec.Path, Values: p.Values(), Default: p.Def})
 			}
@@ -95,7 +95,7 @@ func (f *follower) resolve(at, name string) (path string, ok bool) {
 }
 
 func (f *follower) values(path string) []string {
-	return f.legal[keys.Indices.ReplaceAllString(strings.TrimPrefix(path, keys.SweepKey+"."), "[]")]
+	return f.legal[keys.Pattern(strings.TrimPrefix(path, keys.SweepKey+"."))]
 }
 
 // found is what a hint names.
@@ -108,7 +108,7 @@ type found struct {
 // usual gives keys that are only mentioned a value that they take.
 func (in found) usual(f *follower) (all []advice) {
 	for _, path := range in.mentions {
-		all = append(all, advice{{path: path, value: f.usualOf[keys.Indices.ReplaceAllString(path, "[]")]}})
+		all = append(all, advice{{path: path, value: f.usualOf[keys.Pattern(path)]}})
 	}
 	return all
 }
@@ -299,7 +299,7 @@ func (r *reader) word(word, next, raw string) int {
 		r.verb = map[bool]string{true: "", false: r.verb}[next == "samples"]
 	case keyForm.MatchString(word) && strings.ContainsAny(word, "._"):
 		path, ok := r.resolve(r.d.Path, word)
-		top, _, _ := strings.Cut(keys.Indices.ReplaceAllString(word, ""), ".")
+		top, _, _ := strings.Cut(strings.ReplaceAll(keys.Pattern(word), "[]", ""), ".")
 		switch {
 		case ok:
 			r.mentions = append(r.mentions, path)
@@ -341,7 +341,7 @@ func (a advice) apply(f *follower, d diag.Diagnostic, src []byte) ([]byte, error
 	}
 	root := doc.Content[0]
 	in, at := nodeAt(root, d.Line, d.Col)
-	w := &walker{Reading: reading.NewReading(diag.NewText("x", nil), nil, diag.NewOrigins())}
+	w := &walker{Reading: reading.New(diag.NewText("x", nil), nil, diag.NewOrigins())}
 	for _, e := range a {
 		value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
 		if e.value != "" {

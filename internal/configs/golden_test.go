@@ -49,7 +49,7 @@ func unlisted(got []byte) []byte {
 	text := strings.ReplaceAll(string(got), strings.Join(scheme.All.Names(), ", "), "<all schemes>")
 	return []byte(belongsTo.ReplaceAllStringFunc(text, func(line string) string {
 		m := belongsTo.FindStringSubmatch(line)
-		if owners := diag.OrList(keys.OwnersOf(m[1])); m[2] != owners || m[4] != owners {
+		if owners := diag.OrList(keys.SchemesWith(m[1])); m[2] != owners || m[4] != owners {
 			return line
 		}
 		return fmt.Sprintf("%s: belongs to <its schemes>, not to %s; remove it, or take scheme: <its schemes>", m[1], m[3])

@@ -45,8 +45,7 @@ func ruleAt(root *yaml.Node, path []step) *yaml.Node {
 }
 
 // leaveOut removes the keys that only the old scheme has from a rule. A user who overrides the scheme of a rule does not mean them. With
-// the
-// new scheme they would be errors, so they are left out, and a note says so.
+// the new scheme they would be errors, so they are left out, and a note says so.
 func (w *walker) leaveOut(root *yaml.Node, v *override, old string) {
 	n := ruleAt(root, v.path)
 	was, ok := scheme.All.Lookup(old)
@@ -58,7 +57,7 @@ func (w *walker) leaveOut(root *yaml.Node, v *override, old string) {
 	if !ok {
 		return
 	}
-	before, now := keys.KeysOf(was), keys.KeysOf(is)
+	before, now := keys.OfScheme(was), keys.OfScheme(is)
 	hint := name + " has no keys of its own"
 	if len(now) > 0 {
 		hint = "the keys of " + name + " are: " + strings.Join(now, ", ")

@@ -74,7 +74,7 @@ func parsePoint(name string, src []byte, o Options, point []setting) (*settings.
 	if refused != nil {
 		return nil, origins, diag.Diagnostics{refused.Printable()}
 	}
-	w := &walker{Reading: reading.NewReading(file, root, origins)}
+	w := &walker{Reading: reading.New(file, root, origins)}
 	w.takeSweep(root) // only checked here; Sweep reads it, and the Config does not contain it
 	w.overrideAll(root, o)
 	w.applyPoint(root, point)

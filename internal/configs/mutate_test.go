@@ -31,7 +31,7 @@ type mutator struct {
 func newMutator(seed uint64) *mutator {
 	m := &mutator{Rand: rand.New(rand.NewPCG(seed, 38)), follower: newFollower(), keys: keys.All()}
 	for _, e := range scheme.All {
-		for _, p := range keys.ParamsOf(e.Params()) {
+		for _, p := range keys.BindParams(e.Params()) {
 			m.keys = append(m.keys, keys.Key{Path: "sync[]." + p.Spec.Path, Type: keys.TypeName(p), Values: p.Values()})
 		}
 	}
@@ -135,7 +135,7 @@ func (m *mutator) change(root *yaml.Node) {
 		in.Content[at+1] = scalar(pick(m, oddValues))
 	default:
 		k := pick(m, m.keys)
-		w := &walker{Reading: reading.NewReading(diag.NewText("x", nil), nil, diag.NewOrigins())}
+		w := &walker{Reading: reading.New(diag.NewText("x", nil), nil, diag.NewOrigins())}
 		path := strings.ReplaceAll(k.Path, "[]", fmt.Sprintf("[%d]", m.IntN(2)))
 		_ = putAt(w, root, path, scalar(m.value(k)), m.known.Words)
 	}
@@ -233,7 +233,7 @@ func TestHintsCanBeFollowed(t *testing.T) {
 					bad = fmt.Sprintf("%v %s", a, what)
 				}
 			}
-			if key := keys.Indices.ReplaceAllString(d.Path, "[]") + bad; bad != "" && !failed[key] && len(failed) < 20 {
+			if key := keys.Pattern(d.Path) + bad; bad != "" && !failed[key] && len(failed) < 20 {
 				failed[key] = true
 				t.Errorf("a hint that cannot be followed: %s\n%s\n%s", bad, d, src)
 			}

@@ -18,7 +18,7 @@ import (
 func (w *walker) phasedRule(r *settings.Rule, path string, n *yaml.Node) bool {
 	var list []settings.Phase
 	t := keys.BindPhased(path, r, &list)
-	w.Rows = append(w.Rows, t)
+	w.RuleTables = append(w.RuleTables, t)
 	for _, item := range diag.Child(n, "schemes").Content {
 		if e, ok := scheme.All.Lookup(diag.ValueOf(diag.Deref(item), "scheme")); ok && e.Push != "" {
 			t.SetDefault("push", e.Push)
@@ -45,7 +45,7 @@ func (w *walker) phasedRule(r *settings.Rule, path string, n *yaml.Node) bool {
 
 // unknownBesideSchemes reports a key of a rule that belongs in one of its schemes, or that is unknown.
 func (w *walker) unknownBesideSchemes(t *keys.Table, section string, key *yaml.Node) {
-	if slices.Contains(keys.Bind("", keys.PhaseKeys, &settings.Phase{}).Below(""), key.Value) || len(keys.OwnersOf(key.Value)) > 0 {
+	if slices.Contains(keys.Bind("", keys.PhaseKeys, &settings.Phase{}).Below(""), key.Value) || len(keys.SchemesWith(key.Value)) > 0 {
 		w.Misshapen(key, diag.Join(t.Prefix, key.Value), "move it into one of them, as in "+keys.SchemesExample, "belongs in one of the schemes")
 		return
 	}
@@ -71,13 +71,13 @@ func (w *walker) phases(ptr *[]settings.Phase, l *keys.Leaf, n *yaml.Node) bool 
 	}
 	*ptr = make([]settings.Phase, len(items))
 	before := len(w.Diags)
-	for i := 0; i < len(items) && !w.More; i++ {
+	for i := 0; i < len(items) && !w.Full; i++ {
 		path, item := fmt.Sprintf("%s[%d]", l.Path, i), diag.Deref(items[i])
 		if item.Kind != yaml.MappingNode {
 			w.Misshapen(item, path, "write {scheme: bsp, until: 100}", "want a scheme with its keys, got %s", diag.Describe(item))
 			continue
 		}
-		w.crossUntil(w.phase(&(*ptr)[i], path, item, w.Rows[len(w.Rows)-1].Deltas), *ptr, i, item)
+		w.crossUntil(w.phase(&(*ptr)[i], path, item, w.RuleTables[len(w.RuleTables)-1].Deltas), *ptr, i, item)
 	}
 	return len(w.Diags) == before
 }

@@ -201,7 +201,7 @@ func TestSetEveryPath(t *testing.T) {
 		want := &settings.Config{Sync: make([]settings.Rule, 2)}
 		params := &scheme.SSPParams{}
 		leaves := keys.Bind("", keys.TopKeys, want).Leaves
-		for _, p := range keys.ParamsOf(params) {
+		for _, p := range keys.BindParams(params) {
 			leaves = append(leaves, &keys.Leaf{Spec: p.Spec, Ptr: p.Ptr, Path: "sync[1]." + p.Spec.Path})
 		}
 		l := rapid.SampledFrom(leaves).Filter(func(l *keys.Leaf) bool { return l.Path != "sync" && l.Path != "faults" }).Draw(t, "key")
@@ -233,7 +233,7 @@ func TestSetEveryPath(t *testing.T) {
 			}
 		}
 		if name, ok := strings.CutPrefix(l.Path, "sync[1]."); ok {
-			for _, g := range keys.ParamsOf(c.Sync[1].Params) {
+			for _, g := range keys.BindParams(c.Sync[1].Params) {
 				if g.Spec.Path == name {
 					got = keys.Format(g.Ptr)
 				}

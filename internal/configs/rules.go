@@ -34,7 +34,7 @@ func (w *walker) rules(ptr *[]settings.Rule, l *keys.Leaf, n *yaml.Node) bool {
 	}
 	*ptr = make([]settings.Rule, len(items))
 	for i := range items {
-		if w.More {
+		if w.Full {
 			return false
 		}
 		ok = w.rule(&(*ptr)[i], fmt.Sprintf("%s[%d]", l.Path, i), diag.Deref(items[i])) && ok
@@ -52,7 +52,7 @@ func (w *walker) rule(r *settings.Rule, path string, n *yaml.Node) bool {
 		return w.phasedRule(r, path, n)
 	}
 	t := keys.Bind(path, keys.RuleKeys, r)
-	w.Rows = append(w.Rows, t)
+	w.RuleTables = append(w.RuleTables, t)
 	entry, known := keys.BindScheme(t, &r.Params, diag.ValueOf(n, "scheme"))
 	if known {
 		if entry.Push != "" {
@@ -167,7 +167,7 @@ func (w *walker) schemeError(t *keys.Table, e scheme.Entry, err error) {
 	}
 	what, hint, _ := strings.Cut(msg, "; ")
 	d := w.Problem(at.Node, at.Path, cmp.Or(hint, at.Meaning()), what)
-	d.Shape = !at.Params.Has(at.Number())
+	d.Shape = !at.SchemeSpan.Has(at.Number())
 	w.Add(d)
 }
 
@@ -177,11 +177,11 @@ func (w *walker) unknownInRule(t *keys.Table, key *yaml.Node, name string, known
 		w.Misshapen(key, path, "write "+keys.SchemesExample, "belongs to a list of schemes")
 		return
 	}
-	if hint, later := keys.LaterKey(keys.Indices.ReplaceAllString(path, "[]")); later {
+	if hint, later := keys.LaterKey(keys.Pattern(path)); later {
 		w.Misshapen(key, path, hint, "this key is not in this version")
 		return
 	}
-	if owners := keys.OwnersOf(key.Value); len(owners) > 0 {
+	if owners := keys.SchemesWith(key.Value); len(owners) > 0 {
 		if known {
 			w.Misshapen(key, path, "remove it, or take scheme: "+diag.OrList(owners), "belongs to %s, not to %s", diag.OrList(owners), name)
 		}

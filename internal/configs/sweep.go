@@ -33,14 +33,14 @@ func Sweep(name string, src []byte, o Options) ([]Point, diag.Diagnostics) {
 	if refused != nil {
 		return nil, diag.Diagnostics{refused.Printable()}
 	}
-	w := &walker{Reading: reading.NewReading(file, root, diag.NewOrigins())}
-	settings := w.takeSweep(root)
+	w := &walker{Reading: reading.New(file, root, diag.NewOrigins())}
+	runs := w.takeSweep(root)
 	if w.Diags.Failed() {
 		return nil, w.Diags.Sorted()
 	}
-	points := make([]Point, len(settings))
+	points := make([]Point, len(runs))
 	seen := map[diag.Diagnostic]bool{}
-	for i, set := range settings {
+	for i, set := range runs {
 		cfg, origins, ds := parsePoint(name, src, o, set)
 		if ds.Failed() {
 			return nil, inRun(ds, i, set, file.File)
@@ -56,7 +56,7 @@ func Sweep(name string, src []byte, o Options) ([]Point, diag.Diagnostics) {
 			points[i].Set = append(points[i].Set, s.text())
 		}
 	}
-	w.equalRuns(points, settings)
+	w.equalRuns(points, runs)
 	return points, w.Diags.Sorted()
 }
 
@@ -76,10 +76,18 @@ func (w *walker) takeSweep(root *yaml.Node) [][]setting {
 		}
 		w.Misshapen(key, keys.SweepKey, "write lists of values below it for all combinations, as in train.optimizer.lr: [0.1, "+
 			"0.01], or a list of settings, as in {train.optimizer.lr: 0.1, seed: 1}",
-			"want paths with lists of values, or a list of settings, got %s", keys.Filled(value))
+			"want paths with lists of values, or a list of settings, got %s", filled(value))
 		return nil
 	}
 	return nil
+}
+
+// filled describes a node, and says so where a list has no items.
+func filled(n *yaml.Node) string {
+	if len(n.Content) == 0 && n.Kind == yaml.SequenceNode {
+		return "an empty list"
+	}
+	return diag.Describe(n)
 }
 
 // product lists all combinations; the first key varies slowest.
@@ -93,7 +101,7 @@ func (w *walker) product(n *yaml.Node) [][]setting {
 		}
 		if values.Kind != yaml.SequenceNode || len(values.Content) == 0 {
 			w.Misshapen(n.Content[i+1], diag.Join(keys.SweepKey, path), "write a list, as in "+path+
-				": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", keys.Filled(values))
+				": [VALUE, VALUE]; for settings that belong together make sweep a list", "want a list of values, got %s", filled(values))
 			continue
 		}
 		if len(points)*len(values.Content) > PointsMax {
@@ -117,16 +125,16 @@ func (w *walker) pointList(n *yaml.Node) (points [][]setting) {
 		return nil
 	}
 	for i, item := range n.Content {
-		settings := diag.Deref(item)
-		if settings.Kind != yaml.MappingNode || len(settings.Content) == 0 {
+		given := diag.Deref(item)
+		if given.Kind != yaml.MappingNode || len(given.Content) == 0 {
 			w.Misshapen(item, fmt.Sprintf("%s[%d]", keys.SweepKey, i), "write {train.optimizer.lr: 0.1, seed: 1}",
-				"want settings, got %s", diag.Describe(settings))
+				"want settings, got %s", diag.Describe(given))
 			continue
 		}
 		var set []setting
-		for k := 0; k+1 < len(settings.Content); k += 2 {
-			if path, steps, ok := w.sweepPath(settings.Content[k]); ok {
-				set = append(set, setting{path, steps, settings.Content[k], settings.Content[k+1]})
+		for k := 0; k+1 < len(given.Content); k += 2 {
+			if path, steps, ok := w.sweepPath(given.Content[k]); ok {
+				set = append(set, setting{path, steps, given.Content[k], given.Content[k+1]})
 			}
 		}
 		points = append(points, set)

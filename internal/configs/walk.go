@@ -16,12 +16,13 @@ import (
 	"fluentps/internal/configs/settings"
 )
 
-// walker reads the tree into the Config along the schema, and collects all problems.
+// walker reads the tree into the Config along the tables of keys, and collects all problems.
 type walker struct {
 	*reading.Reading
 	given *yaml.Node // the value of the key that is unknown, while that is reported
 }
 
+// root reads the whole file, and checks it across keys.
 func (w *walker) root(n *yaml.Node) {
 	t := keys.Bind("", keys.TopKeys, w.Config)
 	w.mapping(t, "", n, w.unknownTop)
@@ -47,7 +48,7 @@ func (w *walker) root(n *yaml.Node) {
 // mapping reads the keys of one section of a table. unknown reports a key that the table does not have.
 func (w *walker) mapping(t *keys.Table, section string, n *yaml.Node, unknown func(t *keys.Table, section string, key *yaml.Node)) {
 	seen := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(n.Content) && !w.More; i += 2 {
+	for i := 0; i+1 < len(n.Content) && !w.Full; i += 2 {
 		key, value := n.Content[i], diag.Deref(n.Content[i+1])
 		name := key.Value
 		path := diag.Join(t.Prefix, diag.Join(section, name))
@@ -184,7 +185,7 @@ func (w *walker) originOf(value, key *yaml.Node) string {
 	return w.Where(key)
 }
 
-// unknownTop reports a key that the schema outside rules and faults does not have.
+// unknownTop reports a key that the table of the whole file does not have.
 func (w *walker) unknownTop(t *keys.Table, section string, key *yaml.Node) {
 	name := key.Value
 	path := diag.Join(section, name)
@@ -221,11 +222,11 @@ func (w *walker) unknownKey(t *keys.Table, section string, key *yaml.Node) {
 
 // meantIn is meantOf for names in a section.
 func (w *walker) meantIn(t *keys.Table, section string, names []string) string {
-	keys := make([]*keys.Leaf, len(names))
+	leaves := make([]*keys.Leaf, len(names))
 	for i, n := range names {
-		keys[i] = t.Leaf(diag.Join(section, n))
+		leaves[i] = t.Leaf(diag.Join(section, n))
 	}
-	return w.meantOf(t, keys, names)
+	return w.meantOf(t, leaves, names)
 }
 
 // further looks for the meaning of a word that is near no key of its section. It excuses the keys that were probably meant.
@@ -243,21 +244,22 @@ func (w *walker) further(t *keys.Table, section, name string, legal []string, hi
 		}
 		return w.meantIn(t, section, words)
 	}
-	var keys []*keys.Leaf
+	var leaves []*keys.Leaf
 	word, _, _ := strings.Cut(name, "_")
 	others := elsewhere(name, t)
 	for _, n := range legal {
 		if first, _, _ := strings.Cut(n, "_"); first == word && len(others) > 0 { // checkpoint.every beside evaluate.every_epochs
 			t.Excuse(diag.Join(section, n))
-			paths, keys = append(paths, diag.Join(t.Prefix, diag.Join(section, n))), append(keys, t.Leaf(diag.Join(section, n)))
+			path := diag.Join(section, n)
+			paths, leaves = append(paths, diag.Join(t.Prefix, path)), append(leaves, t.Leaf(path))
 		}
 	}
 	for _, l := range others {
 		t.Excuse(l.Spec.Path)
-		paths, keys = append(paths, l.Path), append(keys, l)
+		paths, leaves = append(paths, l.Path), append(leaves, l)
 	}
 	if len(paths) > 0 {
-		hint = w.meantOf(t, keys, paths)
+		hint = w.meantOf(t, leaves, paths)
 	}
 	return hint
 }

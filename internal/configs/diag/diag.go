@@ -1,3 +1,5 @@
+// Package diag has the problems of a configuration: what is wrong, where that stands in the source, and the way out. It reads the source
+// into a tree of YAML nodes, because every place is that of a node. It also has the words and the forms of numbers that messages share.
 package diag
 
 import (
@@ -27,7 +29,7 @@ func (s Severity) String() string { return [...]string{"error", "warning", "note
 // MarshalText makes the JSON form say "error", "warning" or "note".
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ProblemsMax is the limit on the list, so that a wrong file of a megabyte does not fill the terminal.
+// ProblemsMax is the limit on the problems of a configuration, so that a wrong file of a megabyte does not fill the terminal.
 const ProblemsMax = 200
 
 // excerptRunes is the longest piece of a source line that is shown.
@@ -192,6 +194,7 @@ func (ds Diagnostics) Sorted() Diagnostics {
 	return ds
 }
 
+// rank is the place of a source in the order of Sorted.
 func rank(file string) int {
 	switch {
 	case file == SetName:
@@ -202,6 +205,7 @@ func rank(file string) int {
 	return 0
 }
 
+// What stands in the place of a file where a value comes from an override, and the prefix of our variables.
 const (
 	SetName   = "--set"
 	EnvName   = "env " // the name of the variable follows

@@ -5,6 +5,7 @@ import (
 	"strings"
 )
 
+// LastName returns the last name of a path: lr for train.optimizer.lr.
 func LastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // nearMax is the largest edit distance that still counts as a typing mistake.
@@ -39,6 +40,7 @@ func DidYouMean(word string, legal []string) string {
 	return "it is one of: " + strings.Join(legal, ", ")
 }
 
+// OrList writes words as a choice, as in "a, b or c".
 func OrList(words []string) string {
 	n := len(words)
 	if n == 1 {
@@ -76,6 +78,7 @@ func edits(a, b string) int {
 	return min(prev[len(b)], nearMax+1)
 }
 
+// Join puts a name at the end of a path; "" is the path of the whole file.
 func Join(prefix, name string) string {
 	if prefix == "" {
 		return name

@@ -1,4 +1,3 @@
-// Package diag is where a piece of a configuration stands in its source, what is wrong with it, and the words for both.
 package diag
 
 import (
@@ -42,6 +41,7 @@ func Describe(n *yaml.Node) string {
 // Clip keeps a value in a message short.
 func Clip(s string) string { return ClipTo(s, 40) }
 
+// ClipTo cuts a text that is longer than so many characters, and ends it with three dots.
 func ClipTo(s string, runes int) string {
 	if len(s) <= runes { // as bytes, so surely as runes
 		return s
@@ -70,4 +70,5 @@ func ValueOf(n *yaml.Node, key string) string {
 	return ""
 }
 
+// IsNull reports whether a node has no value: nothing is written there, or null.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }

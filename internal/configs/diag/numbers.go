@@ -45,8 +45,8 @@ func FormatSize(bytes int64) string {
 	return strconv.FormatInt(bytes, 10) + "B"
 }
 
-// Times writes a number with its noun, in the singular for 1.
-func Times(n float64, noun string) string {
+// FormatCount writes a number with its noun, which is in the singular for 1, as in "3 workers".
+func FormatCount(n float64, noun string) string {
 	switch {
 	case n == 1:
 	case strings.HasSuffix(noun, "sh"):
@@ -54,10 +54,11 @@ func Times(n float64, noun string) string {
 	default:
 		noun += "s"
 	}
-	return Whole(n) + " " + noun
+	return FormatWhole(n) + " " + noun
 }
 
-func Number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+// FormatNumber writes a number with the fewest digits that read back as the same number.
+func FormatNumber(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// Whole writes limits of integers without an exponent.
-func Whole(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+// FormatWhole writes a whole number without an exponent.
+func FormatWhole(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -11,6 +11,7 @@ type Origins struct {
 	at map[string]Diagnostic // place of each given value, by path: file, line, column and source line
 }
 
+// NewOrigins makes an empty record.
 func NewOrigins() *Origins {
 	return &Origins{of: map[string]string{}, at: map[string]Diagnostic{}}
 }

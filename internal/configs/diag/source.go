@@ -12,14 +12,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// The limits on a file.
 const (
-	BytesMax = 1 << 20 // of a file
-	DepthMax = 32      // of its nesting
+	BytesMax = 1 << 20 // its size
+	DepthMax = 32      // its nesting
 	// searchBytesMax bounds the work of finding the line of a syntax error.
 	searchBytesMax = 8 << 20
 )
 
-// Text is where a node comes from: the file, or one override.
+// Text is the text that a node comes from: the file, or one override.
 type Text struct {
 	File   string // name in diagnostics
 	Origin string // name in the resolved form; for a file the line is added
@@ -28,6 +29,7 @@ type Text struct {
 	Col    int // overrides: columns before the value
 }
 
+// NewText takes the text of a file; name stands for the file in diagnostics.
 func NewText(name string, src []byte) *Text {
 	lines := strings.Split(string(src), "\n")
 	for i := range lines {
@@ -59,6 +61,7 @@ func (t *Text) source(line int) string {
 	return t.Lines[line-1]
 }
 
+// At makes a diagnostic at a place of the text.
 func (t *Text) At(line, col int, msg, hint string) Diagnostic {
 	return Diagnostic{File: t.File, Line: line, Col: col, Msg: msg, Hint: hint, Source: t.source(line)}
 }
@@ -104,7 +107,7 @@ func Parse(t *Text, src []byte) (*yaml.Node, *Diagnostic) {
 	return root, nil
 }
 
-// TooDeep returns the first node below the limit. Aliases are not followed: the walk along the schema bounds them.
+// TooDeep returns the first node below the limit. Aliases are not followed: the tables of keys bound how deep the reader goes.
 func TooDeep(n *yaml.Node, depth int) *yaml.Node {
 	if depth > DepthMax {
 		return n
@@ -133,6 +136,7 @@ func firstInvalid(src []byte) (line, col int) {
 	return line, col
 }
 
+// YAMLWhere is the place at the beginning of an error of the YAML parser.
 var YAMLWhere = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
 
 // syntaxError finds the place of an error of the YAML parser. The parser names the line on which the

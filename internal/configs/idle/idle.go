@@ -1,3 +1,5 @@
+// Package idle warns of values that do nothing in the run that a configuration describes. What it knows of the run beyond the configuration
+// is in settings.Facts.
 package idle
 
 import (
@@ -37,6 +39,7 @@ func More(c *settings.Config, o *diag.Origins, f settings.Facts) (more diag.Diag
 	return more.Sorted()
 }
 
+// Warnings lists the values that can never act in a run with these facts.
 func Warnings(c *settings.Config, o *diag.Origins, f settings.Facts) diag.Diagnostics {
 	w := &idler{c: c, o: o, f: f, n: c.Length(f), top: keys.Bind("", keys.TopKeys, c)}
 	w.stop()
@@ -83,7 +86,7 @@ func (w *idler) stop() {
 	s := w.c.Train.Stop
 	const hint = "set a smaller budget; train.stop.time and Ctrl-C end a run too"
 	if rows := float64(max(1, w.f.Rows)); s.Epochs*rows > samplesNever {
-		w.at("train.stop.epochs", hint, "%s epochs of %s rows never end", diag.Number(s.Epochs), rowsText(w.f.Rows))
+		w.at("train.stop.epochs", hint, "%s epochs of %s rows never end", diag.FormatNumber(s.Epochs), rowsText(w.f.Rows))
 	}
 	if float64(s.Samples) > samplesNever {
 		w.at("train.stop.samples", hint, "a run with %d samples never ends", s.Samples)
@@ -144,20 +147,21 @@ func (w *idler) schedule() {
 		}
 		for i, at := range s.At {
 			if float64(at) >= end {
-				w.at(fmt.Sprintf("train.schedule.at[%d]", i), fmt.Sprintf("set it below %s, or remove it", diag.Whole(end)),
+				w.at(fmt.Sprintf("train.schedule.at[%d]", i), fmt.Sprintf("set it below %s, or remove it", diag.FormatWhole(end)),
 					"the run has %s: the rate never drops at %d", run, at)
 			}
 		}
 		l := w.leaf("train.schedule.factor")
 		if s.Factor > 1 {
 			w.warn(l, "set it below 1, such as 0.1",
-				"%s makes the learning rate grow at each drop, to %s times lr after two drops", diag.Number(s.Factor), diag.Number(s.Factor*s.Factor))
+				"%s makes the learning rate grow at each drop, to %s times lr after two drops", diag.FormatNumber(s.Factor),
+				diag.FormatNumber(s.Factor*s.Factor))
 		} else if s.Factor == 1 {
 			w.warn(l, "set it below 1, such as 0.1, or schedule.name: constant", "1 does not change the learning rate")
 		}
 	}
 	if float64(s.WarmUp) > end {
-		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", diag.Whole(end)),
+		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", diag.FormatWhole(end)),
 			"%d %s of warm-up, but the run has %s: the rate never reaches lr", s.WarmUp, noun, run)
 	}
 }
@@ -171,26 +175,26 @@ func (w *idler) ownSteps() {
 	}
 	has := func(path string) bool { return w.top.Met(w.leaf(path)) }
 	if steps := l.Constant() * w.n.Turns; steps > 1 && float64(steps) > w.n.Steps {
-		w.at("local.steps", fmt.Sprintf("set it to a fraction of %s", diag.Whole(w.n.Steps)),
+		w.at("local.steps", fmt.Sprintf("set it to a fraction of %s", diag.FormatWhole(w.n.Steps)),
 			"%d steps between two exchanges, but the run has %s: workers exchange what they learn once, at the end", steps, w.n.StepsText())
 	}
 	if has("local.switch") && float64(l.Switch) >= w.n.Steps {
-		w.at("local.switch", fmt.Sprintf("set it below %s, or local.policy: none", diag.Whole(w.n.Steps)),
+		w.at("local.switch", fmt.Sprintf("set it below %s, or local.policy: none", diag.FormatWhole(w.n.Steps)),
 			"every step is an exchange up to step %d, but the run has %s", l.Switch, w.n.StepsText())
 	}
 	if has("local.period.interval") && float64(l.Period.Interval) >= w.n.Iterations {
-		w.at("local.period.interval", fmt.Sprintf("set it below %s", diag.Whole(w.n.Iterations)),
-			"the period changes after %s, but the run has %s: it never does", diag.Times(float64(l.Period.Interval), "exchange"), w.n.Text())
+		w.at("local.period.interval", fmt.Sprintf("set it below %s", diag.FormatWhole(w.n.Iterations)),
+			"the period changes after %s, but the run has %s: it never does", diag.FormatCount(float64(l.Period.Interval), "exchange"), w.n.Text())
 	}
 	if has("local.period.warm") && float64(l.Period.Warm) >= w.n.Steps {
-		w.at("local.period.warm", fmt.Sprintf("set it below %s, or local.policy: none", diag.Whole(w.n.Steps)),
-			"each of the first %s is an exchange, but the run has %s: workers never vote", diag.Times(float64(l.Period.Warm), "step"),
+		w.at("local.period.warm", fmt.Sprintf("set it below %s, or local.policy: none", diag.FormatWhole(w.n.Steps)),
+			"each of the first %s is an exchange, but the run has %s: workers never vote", diag.FormatCount(float64(l.Period.Warm), "step"),
 			w.n.StepsText())
 	}
 	if has("local.pull") && n*l.Pull > 1 {
-		w.at("local.pull", fmt.Sprintf("set it to %s, which is 0.9 / N, or less", diag.Number(math.Round(900/n)/1000)),
-			"%s: %s move the servers' parameters %s of the way to their mean, and so past it", diag.Number(l.Pull), diag.Times(n, "worker"),
-			diag.Number(n*l.Pull))
+		w.at("local.pull", fmt.Sprintf("set it to %s, which is 0.9 / N, or less", diag.FormatNumber(math.Round(900/n)/1000)),
+			"%s: %s move the servers' parameters %s of the way to their mean, and so past it", diag.FormatNumber(l.Pull),
+			diag.FormatCount(n, "worker"), diag.FormatNumber(n*l.Pull))
 	}
 }
 
@@ -224,18 +228,18 @@ func (w *idler) rhythms() {
 	}
 	if versions := w.versions(); float64(k.EveryUpdates) >= versions {
 		w.warn(w.leaf("checkpoint.every_updates"), fmt.Sprintf("set it below %s, or 0: the end of the run always writes one",
-			diag.Whole(versions)),
-			"%d versions between two checkpoints, but the run makes %s%s", k.EveryUpdates, settings.MostText(w.n.Exact),
-			diag.Times(versions, "version"))
+			diag.FormatWhole(versions)),
+			"%d versions between two checkpoints, but the run makes %s%s", k.EveryUpdates, settings.AtMostUnless(w.n.Exact),
+			diag.FormatCount(versions, "version"))
 	}
 	const atEnd = "0 means the same: the run always evaluates at its end"
 	if s.Epochs > 0 && e.EveryEpochs > s.Epochs {
-		w.warn(w.leaf("evaluate.every_epochs"), fmt.Sprintf("set it below %s; %s", diag.Number(s.Epochs), atEnd),
-			"%s epochs between two evaluations, but the run ends after %s", diag.Number(e.EveryEpochs), diag.Number(s.Epochs))
+		w.warn(w.leaf("evaluate.every_epochs"), fmt.Sprintf("set it below %s; %s", diag.FormatNumber(s.Epochs), atEnd),
+			"%s epochs between two evaluations, but the run ends after %s", diag.FormatNumber(e.EveryEpochs), diag.FormatNumber(s.Epochs))
 	}
 	if float64(e.EverySamples) > w.n.Samples {
-		w.warn(w.leaf("evaluate.every_samples"), fmt.Sprintf("set it below %s; %s", diag.Whole(w.n.Samples), atEnd),
-			"%d samples between two evaluations, but the run ends after %s", e.EverySamples, diag.Whole(w.n.Samples))
+		w.warn(w.leaf("evaluate.every_samples"), fmt.Sprintf("set it below %s; %s", diag.FormatWhole(w.n.Samples), atEnd),
+			"%d samples between two evaluations, but the run ends after %s", e.EverySamples, diag.FormatWhole(w.n.Samples))
 	}
 	if i := w.c.Metrics.Interval; s.Time > 0 && i > s.Time {
 		w.warn(w.leaf("metrics.interval"), fmt.Sprintf("set it below train.stop.time (%s)", diag.FormatDuration(s.Time)),
@@ -271,7 +275,7 @@ func (w *idler) faults() {
 	}
 	for i, f := range w.c.Faults {
 		if float64(f.Slow.From) >= end {
-			w.at(fmt.Sprintf("faults[%d].slow.from", i), fmt.Sprintf("set it below %s", diag.Whole(end)),
+			w.at(fmt.Sprintf("faults[%d].slow.from", i), fmt.Sprintf("set it below %s", diag.FormatWhole(end)),
 				"the run has only %s, so it slows no %s from %d on", run, noun, f.Slow.From)
 		}
 	}
@@ -284,7 +288,7 @@ func (w *idler) roles() {
 		return
 	}
 	ranks := servers + workers
-	rest := diag.Times(float64(workers), "worker") + " are left"
+	rest := diag.FormatCount(float64(workers), "worker") + " are left"
 	if workers == 1 {
 		rest = "1 worker is left: nothing is computed in parallel"
 	}
@@ -320,7 +324,7 @@ func (w *idler) simulated() {
 }
 
 // names returns the names of the model's parameters.
-func (w *idler) names() []string { return keys.ParamNames(w.c) }
+func (w *idler) names() []string { return workload.ParamNames(w.c.ModelSpec()) }
 
 func namesText(names []string) string {
 	const shown = 8

@@ -1,4 +1,3 @@
-// Package idle warns of keys that do nothing in the run that a configuration describes.
 package idle
 
 import (

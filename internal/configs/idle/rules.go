@@ -50,7 +50,7 @@ func (w *idler) rules() {
 	}
 }
 
-// untaken warns of a rule that takes no parameter of this model. crossSync reports a rule that takes none of any model.
+// untaken warns of a rule that takes no parameter of this model. Package rules reports a rule that takes none of any model.
 func (w *idler) untaken(path, glob string, names []string) {
 	if matchesAny(glob, names) {
 		w.at(path, "move it above those rules, or remove it",
@@ -63,7 +63,7 @@ func (w *idler) untaken(path, glob string, names []string) {
 
 // phase checks the keys of one scheme.
 func (w *idler) phase(t *keys.Table, e scheme.Entry, ph *settings.Phase) {
-	for _, d := range keys.ParamsOf(e.Params()) { // the table was bound to the current values and took them for defaults
+	for _, d := range keys.BindParams(e.Params()) { // the table was bound to the current values and took them for defaults
 		t.SetDefault(d.Spec.Path, d.Spec.Def)
 	}
 	for _, l := range t.Leaves {
@@ -73,30 +73,31 @@ func (w *idler) phase(t *keys.Table, e scheme.Entry, ph *settings.Phase) {
 	}
 	if l := t.ByPath["weight"]; ph.Common.Weight > 1 {
 		w.warn(l, "set it to 1 or less, or leave it out for "+e.WeightText(),
-			"with %s, each push changes the parameters %s times as much as a whole iteration", diag.Number(ph.Common.Weight),
-			diag.Number(ph.Common.Weight))
+			"with %s, each push changes the parameters %s times as much as a whole iteration", diag.FormatNumber(ph.Common.Weight),
+			diag.FormatNumber(ph.Common.Weight))
 	}
 	switch p := ph.Params.(type) {
 	case *scheme.DropParams:
 		if n := int64(w.f.Workers); n > 0 && p.Required > n {
 			w.warn(t.ByPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n),
-				"%d is more than the %s: an iteration waits for all pushes, and drops none", p.Required, diag.Times(float64(n), "worker"))
+				"%d is more than the %s: an iteration waits for all pushes, and drops none", p.Required, diag.FormatCount(float64(n), "worker"))
 		}
 	case *scheme.QuorumParams:
 		if n := int64(w.f.Workers); n > 0 && p.Required > n {
 			w.warn(t.ByPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n),
-				"%d is more than the %s: a version waits for the pushes of all", p.Required, diag.Times(float64(n), "worker"))
+				"%d is more than the %s: a version waits for the pushes of all", p.Required, diag.FormatCount(float64(n), "worker"))
 		}
 	case *scheme.RennalaParams:
 		if float64(p.Pushes) > w.n.Pushes {
-			w.warn(t.ByPath["pushes"], fmt.Sprintf("set it to %s or less", diag.Whole(w.n.Pushes)),
-				"%d pushes for a version, but the run has at most %s: it makes no version before its end", p.Pushes, diag.Times(w.n.Pushes, "push"))
+			w.warn(t.ByPath["pushes"], fmt.Sprintf("set it to %s or less", diag.FormatWhole(w.n.Pushes)),
+				"%d pushes for a version, but the run has at most %s: it makes no version before its end", p.Pushes,
+				diag.FormatCount(w.n.Pushes, "push"))
 		}
 	case *scheme.SoftsyncParams:
 		if float64(p.Q) > w.n.Pushes {
-			w.warn(t.ByPath["q"], fmt.Sprintf("set it to %s or less", diag.Whole(w.n.Pushes)),
-				"%d pushes for a version, but the run has %s%s: it makes no version before its end", p.Q, settings.MostText(w.n.Exact),
-				diag.Times(w.n.Pushes, "push"))
+			w.warn(t.ByPath["q"], fmt.Sprintf("set it to %s or less", diag.FormatWhole(w.n.Pushes)),
+				"%d pushes for a version, but the run has %s%s: it makes no version before its end", p.Q, settings.AtMostUnless(w.n.Exact),
+				diag.FormatCount(w.n.Pushes, "push"))
 		}
 	}
 	if l := t.ByPath["until"]; l != nil {
@@ -109,16 +110,16 @@ func (w *idler) phase(t *keys.Table, e scheme.Entry, ph *settings.Phase) {
 func (w *idler) bound(l *keys.Leaf, most float64) {
 	switch {
 	case most >= w.n.Pushes:
-		w.warn(l, boundHint(w.n.Exchanges), "%s can never act: the run has %s, %s%s in all", diag.Whole(most),
-			w.n.ExchangesText(), settings.MostText(w.n.Exact), diag.Times(w.n.Pushes, "push"))
+		w.warn(l, boundHint(w.n.Exchanges), "%s can never act: the run has %s, %s%s in all", diag.FormatWhole(most),
+			w.n.ExchangesText(), settings.AtMostUnless(w.n.Exact), diag.FormatCount(w.n.Pushes, "push"))
 	case w.n.Exact && most >= w.n.Exchanges:
 		w.warn(l, boundHint(w.n.Exchanges), "%s is not below the run's %s: only a worker that does more than an even "+
-			"share of them ever waits", diag.Whole(most), w.n.ExchangesText())
+			"share of them ever waits", diag.FormatWhole(most), w.n.ExchangesText())
 	}
 }
 
 func boundHint(iterations float64) string {
-	return fmt.Sprintf("set it below %s, or use scheme: asp, under which no worker waits", diag.Whole(iterations))
+	return fmt.Sprintf("set it below %s, or use scheme: asp, under which no worker waits", diag.FormatWhole(iterations))
 }
 
 // until looks for a scheme that would begin after the end of the run.
@@ -128,18 +129,18 @@ func (w *idler) until(l *keys.Leaf, u settings.Until) {
 	}
 	if u.Await.IsSet() {
 		if rounds := float64(u.Await.Rounds); rounds >= w.n.Exchanges {
-			w.at(l.Path, fmt.Sprintf("set rounds below %s", diag.Whole(w.n.Exchanges)),
+			w.at(l.Path, fmt.Sprintf("set rounds below %s", diag.FormatWhole(w.n.Exchanges)),
 				"%s iterations in a row are not fewer than those of the run, which has %s: the scheme that follows never begins",
-				diag.Whole(rounds), w.n.ExchangesText())
+				diag.FormatWhole(rounds), w.n.ExchangesText())
 		}
 		return
 	}
 	clock, stop := float64(u.Iterations), w.c.Train.Stop
 	switch {
 	case u.Epochs > 0 && stop.Epochs > 0 && u.Epochs >= stop.Epochs:
-		w.at(l.Path, fmt.Sprintf("set epochs below %s, or remove the scheme that follows", diag.Number(stop.Epochs)),
-			"epoch %s is not before the end of the run, after %s: the scheme that follows never begins", diag.Number(u.Epochs),
-			diag.Number(stop.Epochs))
+		w.at(l.Path, fmt.Sprintf("set epochs below %s, or remove the scheme that follows", diag.FormatNumber(stop.Epochs)),
+			"epoch %s is not before the end of the run, after %s: the scheme that follows never begins", diag.FormatNumber(u.Epochs),
+			diag.FormatNumber(stop.Epochs))
 		return
 	case u.Epochs > 0 && w.f.Rows == 0:
 		return
@@ -152,7 +153,7 @@ func (w *idler) until(l *keys.Leaf, u settings.Until) {
 		}
 	}
 	if clock >= w.n.Exchanges {
-		w.at(l.Path, fmt.Sprintf("set it below %s, or remove the scheme that follows", diag.Whole(w.n.Exchanges)),
+		w.at(l.Path, fmt.Sprintf("set it below %s, or remove the scheme that follows", diag.FormatWhole(w.n.Exchanges)),
 			"%v is not before the end of the run, which has %s: the scheme that follows never begins", u, w.n.ExchangesText())
 	}
 }

@@ -22,8 +22,8 @@ func (w *idler) profile() {
 		return
 	}
 	if full := w.n.Samples / float64(w.n.PerIteration); float64(s.Profile) >= full { // nothing is left out before tau is known
-		w.at("work.profile", fmt.Sprintf("set it below %s, or set work.time", diag.Whole(full)),
-			"tau is chosen after %d iterations, but the run has %s: nothing is left out", s.Profile, diag.Times(full, "iteration"))
+		w.at("work.profile", fmt.Sprintf("set it below %s, or set work.time", diag.FormatWhole(full)),
+			"tau is chosen after %d iterations, but the run has %s: nothing is left out", s.Profile, diag.FormatCount(full, "iteration"))
 	}
 	if waits := w.c.AnyPhase(func(e scheme.Entry, ph settings.Phase) bool { return e.Whole(ph.Common, ph.Params) }); !waits {
 		w.at("work.policy", "set work.time, or a scheme such as bsp",

@@ -25,27 +25,27 @@ type WorkerIndex int
 // ItemsMax is the limit on the items of a list of plain values, rules or faults.
 const ItemsMax = 4096
 
-// problem is the error of one value. The walker adds its place.
-type problem struct {
+// Problem is the error of one value. The reader of the file adds its place.
+type Problem struct {
 	At   *yaml.Node // nil: the value itself
 	Msg  string
 	Hint string
 	Fine bool // the JSON Schema accepts the value, but its number or text is wrong
 }
 
-func problemf(hint, format string, args ...any) *problem {
-	return &problem{Msg: fmt.Sprintf(format, args...), Hint: hint}
+func problemf(hint, format string, args ...any) *Problem {
+	return &Problem{Msg: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // ofFine marks a problem of a value that the JSON Schema accepts.
-func ofFine(p *problem) *problem {
+func ofFine(p *Problem) *Problem {
 	p.Fine = true
 	return p
 }
 
 // Read puts the value of the node into the leaf's destination, or returns all its problems.
-func (l *Leaf) Read(n *yaml.Node, override bool) []*problem {
-	var p *problem
+func (l *Leaf) Read(n *yaml.Node, override bool) []*Problem {
+	var p *Problem
 	switch ptr := l.Ptr.(type) {
 	case *[]string, *[]int, *[]int64, *[]float64:
 		return l.readList(n, override)
@@ -77,10 +77,10 @@ func (l *Leaf) Read(n *yaml.Node, override bool) []*problem {
 	if p == nil {
 		return nil
 	}
-	return []*problem{p}
+	return []*Problem{p}
 }
 
-func readPlain[T any](ptr *T, n *yaml.Node, tag, want string) *problem {
+func readPlain[T any](ptr *T, n *yaml.Node, tag, want string) *Problem {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != tag || n.Decode(ptr) != nil {
 		hint, _ := asText(n, tag)
 		return problemf(hint, "want %s, got %s", want, diag.Describe(n))
@@ -88,7 +88,7 @@ func readPlain[T any](ptr *T, n *yaml.Node, tag, want string) *problem {
 	return nil
 }
 
-func readInt[T int | int64 | uint64](l *Leaf, ptr *T, n *yaml.Node) *problem {
+func readInt[T int | int64 | uint64](l *Leaf, ptr *T, n *yaml.Node) *Problem {
 	var v T
 	if p := readPlain(&v, n, "!!int", "a whole number"); p != nil {
 		if _, text := asText(n, "!!int"); !text && n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || wholeNumber.MatchString(n.Value)) {
@@ -102,10 +102,10 @@ func readInt[T int | int64 | uint64](l *Leaf, ptr *T, n *yaml.Node) *problem {
 		return p
 	}
 	if l.Span.Set && float64(v) > l.Span.Hi && laterNumber(l.pattern()) {
-		return problemf("", "%d is not in this version; it has: %s", v, diag.Whole(l.Span.Hi))
+		return problemf("", "%d is not in this version; it has: %s", v, diag.FormatWhole(l.Span.Hi))
 	}
 	if !l.Span.Has(float64(v)) {
-		return problemf("", "%s, got %d", l.Span.want(diag.Whole), v)
+		return problemf("", "%s, got %d", l.Span.want(diag.FormatWhole), v)
 	}
 	*ptr = v
 	return nil
@@ -119,12 +119,12 @@ func (l *Leaf) wantWhole() string {
 	if !l.Span.Set {
 		return fmt.Sprintf("must be at least %d and at most %d", int64(math.MinInt64), int64(math.MaxInt64))
 	}
-	return l.Span.want(diag.Whole)
+	return l.Span.want(diag.FormatWhole)
 }
 
 var wholeNumber = regexp.MustCompile(`^[-+]?[0-9]+$`)
 
-func readFloat(l *Leaf, ptr *float64, n *yaml.Node) *problem {
+func readFloat(l *Leaf, ptr *float64, n *yaml.Node) *Problem {
 	var v float64
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!float" && n.ShortTag() != "!!int" || n.Decode(&v) != nil {
 		hint, ok := asText(n, "!!float")
@@ -138,12 +138,12 @@ func readFloat(l *Leaf, ptr *float64, n *yaml.Node) *problem {
 				p.Fine = false
 				return p
 			}
-			return problemf("", "%s is more than float64 holds: %s", diag.Clip(n.Value), l.Span.want(diag.Number))
+			return problemf("", "%s is more than float64 holds: %s", diag.Clip(n.Value), l.Span.want(diag.FormatNumber))
 		}
 		return problemf(hint, "want a number, got %s", diag.Describe(n))
 	}
 	if !l.Span.Has(v) {
-		p := problemf("", "%s, got %s", l.Span.want(diag.Number), diag.Clip(n.Value))
+		p := problemf("", "%s, got %s", l.Span.want(diag.FormatNumber), diag.Clip(n.Value))
 		p.Fine = math.IsNaN(v) || math.IsInf(v, 0) // JSON has no such numbers
 		return p
 	}
@@ -157,7 +157,7 @@ func readFloat(l *Leaf, ptr *float64, n *yaml.Node) *problem {
 	return nil
 }
 
-func (l *Leaf) readString(ptr *string, n *yaml.Node, override bool) *problem {
+func (l *Leaf) readString(ptr *string, n *yaml.Node, override bool) *Problem {
 	tag := n.ShortTag()
 	if n.Kind != yaml.ScalarNode || strings.HasPrefix(tag, "!") && !strings.HasPrefix(tag, "!!") {
 		return problemf(severalHint(l.Spec.Path, n), "want a word, got %s", diag.Describe(n))
@@ -174,7 +174,7 @@ func (l *Leaf) readString(ptr *string, n *yaml.Node, override bool) *problem {
 }
 
 // allows checks a word against the legal words, or against the text form of the key.
-func (l *Leaf) allows(word string) *problem {
+func (l *Leaf) allows(word string) *Problem {
 	if len(l.Values()) > 0 {
 		for _, v := range l.Values() {
 			if v == word {
@@ -197,7 +197,7 @@ func (l *Leaf) allows(word string) *problem {
 	return nil
 }
 
-func readDuration(l *Leaf, ptr *time.Duration, n *yaml.Node) *problem {
+func readDuration(l *Leaf, ptr *time.Duration, n *yaml.Node) *Problem {
 	const units = "write a unit, as in 30s, 10m or 1h30m"
 	if n.Kind != yaml.ScalarNode {
 		return problemf(units, "want a time, got %s", diag.Describe(n))
@@ -210,12 +210,13 @@ func readDuration(l *Leaf, ptr *time.Duration, n *yaml.Node) *problem {
 		return problemf(timeHint(n.Value), "want a time, got %s", diag.Describe(n))
 	}
 	if !l.Span.Has(d.Seconds()) {
-		return ofFine(problemf("", "%s, got %s", l.Span.want(func(s float64) string { return diag.Number(s) + "s" }), diag.Clip(n.Value)))
+		return ofFine(problemf("", "%s, got %s", l.Span.want(func(s float64) string { return diag.FormatNumber(s) + "s" }), diag.Clip(n.Value)))
 	}
 	*ptr = d
 	return nil
 }
 
+// SizeForm is what a size looks like.
 var SizeForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?(B|KB|MB|GB|KiB|MiB|GiB)$`)
 
 var sizeUnits = map[string]float64{"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -234,7 +235,7 @@ func parseSize(text string) (int64, error) {
 	return 0, errors.New("not a whole number of bytes")
 }
 
-func readSize(l *Leaf, ptr *ByteSize, n *yaml.Node) *problem {
+func readSize(l *Leaf, ptr *ByteSize, n *yaml.Node) *Problem {
 	const units = "write a unit, as in 64KiB, 4MiB or 1MB"
 	if n.Kind != yaml.ScalarNode {
 		return problemf(units, "want a size, got %s", diag.Describe(n))
@@ -255,7 +256,7 @@ func readSize(l *Leaf, ptr *ByteSize, n *yaml.Node) *problem {
 	return nil
 }
 
-func readWorker(ptr *WorkerIndex, n *yaml.Node) *problem {
+func readWorker(ptr *WorkerIndex, n *yaml.Node) *Problem {
 	if n.Kind == yaml.ScalarNode && n.Value == "*" {
 		*ptr = -1
 		return nil
@@ -268,24 +269,24 @@ func readWorker(ptr *WorkerIndex, n *yaml.Node) *problem {
 	return nil
 }
 
-func (l *Leaf) readList(n *yaml.Node, override bool) []*problem {
+func (l *Leaf) readList(n *yaml.Node, override bool) []*Problem {
 	if n.Kind != yaml.SequenceNode {
-		return []*problem{problemf(listHint(n), "want a list, got %s", diag.Describe(n))}
+		return []*Problem{problemf(listHint(n), "want a list, got %s", diag.Describe(n))}
 	}
 	if len(n.Content) > ItemsMax {
-		return []*problem{problemf("shorten the list", "%d items, more than the %d allowed", len(n.Content), ItemsMax)}
+		return []*Problem{problemf("shorten the list", "%d items, more than the %d allowed", len(n.Content), ItemsMax)}
 	}
 	if len(n.Content) < l.Items {
-		return []*problem{problemf("", "the list is empty")}
+		return []*Problem{problemf("", "the list is empty")}
 	}
-	var ps []*problem
+	var ps []*Problem
 	seen := map[string]bool{}
 	item := func(dst any, n *yaml.Node) bool {
 		n = diag.Deref(n)
 		one := Leaf{Spec: l.Spec, Ptr: dst, Path: l.Path}
 		found := one.Read(n, override)
 		if len(found) == 0 && len(l.Values()) > 0 && seen[n.Value] {
-			found = []*problem{problemf("remove one of them", "%s is listed twice", n.Value)}
+			found = []*Problem{problemf("remove one of them", "%s is listed twice", n.Value)}
 		}
 		seen[n.Value] = true
 		for _, p := range found {

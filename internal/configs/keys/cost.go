@@ -12,7 +12,7 @@ import (
 )
 
 // readCost reads a time, or {fixed: 1ms, per_sample: 0.2ms}. The limits of the key hold for what one sample takes.
-func readCost(l *Leaf, ptr *workload.Cost, n *yaml.Node) *problem {
+func readCost(l *Leaf, ptr *workload.Cost, n *yaml.Node) *Problem {
 	const hint = "write a time, or {fixed: 1ms, per_sample: 0.2ms}"
 	if n.Kind != yaml.MappingNode {
 		var d time.Duration
@@ -48,6 +48,7 @@ func readCost(l *Leaf, ptr *workload.Cost, n *yaml.Node) *problem {
 // costSpec is each of the two times: up to a day, as their sum.
 var costSpec = Spec{Path: "compute", Span: from(0, 24*60*60)}
 
+// FormatCost writes a cost as YAML that reads back equal.
 func FormatCost(c workload.Cost) string {
 	if c.PerSample == 0 {
 		return diag.FormatDuration(c.Fixed)
@@ -55,5 +56,5 @@ func FormatCost(c workload.Cost) string {
 	return fmt.Sprintf("{fixed: %s, per_sample: %s}", diag.FormatDuration(c.Fixed), diag.FormatDuration(c.PerSample))
 }
 
-// CostText describes the two ways to write it.
+// CostText describes the two ways to write a cost.
 const CostText = "; a time, or what an iteration and each of its samples take: {fixed: 1ms, per_sample: 0.2ms}"

@@ -107,7 +107,7 @@ func specOf(path string, tag reflect.StructTag, earlier []row) Spec {
 		s.Doc += workload.OwnDocs()
 	}
 	if n := tag.Get("items"); n != "" {
-		s.Items = int(TagNumber(n))
+		s.Items = int(Amount(n))
 	}
 	by, values, tied := strings.Cut(tag.Get("when"), "=")
 	for section := path; tied && s.Only == nil; {
@@ -116,7 +116,7 @@ func specOf(path string, tag reflect.StructTag, earlier []row) Spec {
 		}
 		section = section[:max(0, strings.LastIndexByte(section, '.'))]
 		if slices.ContainsFunc(earlier, func(r row) bool { return r.Path == diag.Join(section, by) }) {
-			s.Only = &only{diag.Join(section, by), wordsOf(values)}
+			s.Only = &Condition{diag.Join(section, by), wordsOf(values)}
 		}
 	}
 	return s
@@ -155,7 +155,7 @@ func (r *row) pointer(root reflect.Value) any {
 	return root.FieldByIndex(r.index).Addr().Convert(reflect.PointerTo(r.as)).Interface()
 }
 
-// spanOf reads the limits.
+// spanOf reads the limits in the tags of a field.
 func spanOf(tag reflect.StructTag) Span {
 	s := Span{Lo: math.Inf(-1), Hi: math.Inf(1)}
 	for _, end := range []struct {
@@ -164,14 +164,14 @@ func spanOf(tag reflect.StructTag) Span {
 		open *bool
 	}{{"min", &s.Lo, new(bool)}, {"max", &s.Hi, new(bool)}, {"above", &s.Lo, &s.LoOpen}, {"below", &s.Hi, &s.HiOpen}} {
 		if text, ok := tag.Lookup(end.name); ok {
-			*end.at, *end.open, s.Set = TagNumber(text), true, true
+			*end.at, *end.open, s.Set = Amount(text), true, true
 		}
 	}
 	return s
 }
 
-// TagNumber reads a number, a size in bytes or a time in seconds.
-func TagNumber(text string) float64 {
+// Amount reads a number, a size in bytes or a time in seconds, as a tag has it or as Format writes it. It panics on any other text.
+func Amount(text string) float64 {
 	if v, err := strconv.ParseFloat(text, 64); err == nil {
 		return v
 	}
@@ -185,12 +185,12 @@ func TagNumber(text string) float64 {
 	return d.Seconds()
 }
 
-// ParamsOf binds the keys of a scheme. Their numbers are checked by Params.Check and not here.
-func ParamsOf(p scheme.Params) []*Leaf {
+// BindParams binds the keys of a scheme to its params. Params.Check checks their numbers, and Read does not.
+func BindParams(p scheme.Params) []*Leaf {
 	v := reflect.ValueOf(p).Elem()
 	var leaves []*Leaf
 	for _, r := range rowsOf(v) {
-		r.Params, r.Span = r.Span, Span{}
+		r.SchemeSpan, r.Span = r.Span, Span{}
 		leaves = append(leaves, &Leaf{Spec: &r.Spec, Ptr: r.pointer(v)})
 	}
 	return leaves

@@ -25,7 +25,7 @@ func Format(ptr any) string {
 	case *uint64:
 		return strconv.FormatUint(*v, 10)
 	case *float64:
-		return diag.Number(*v)
+		return diag.FormatNumber(*v)
 	case *time.Duration:
 		return diag.FormatDuration(*v)
 	case *ByteSize:
@@ -44,7 +44,7 @@ func Format(ptr any) string {
 	case *[]int:
 		return formatList(*v, strconv.Itoa)
 	case *[]float64:
-		return formatList(*v, diag.Number)
+		return formatList(*v, diag.FormatNumber)
 	case *[]int64:
 		return formatList(*v, func(i int64) string { return strconv.FormatInt(i, 10) })
 	}
@@ -85,6 +85,25 @@ func formatList[T any](items []T, one func(T) string) string {
 		words[i] = one(v)
 	}
 	return "[" + strings.Join(words, ", ") + "]"
+}
+
+// FaultText writes a fault as an item of faults, without what is a default: {worker: 3, slow: {factor: 5}}.
+func FaultText(f *settings.Fault) string {
+	parts := map[string][]string{}
+	for _, l := range bindFault("", f).Leaves {
+		section, name, in := strings.Cut(l.Spec.Path, ".")
+		if in && bindFault("", f).Met(l) && !isZero(l.Ptr) && !l.IsDefault() {
+			parts[section] = append(parts[section], name+": "+Format(l.Ptr))
+		}
+	}
+	who := WorkerIndex(f.Worker)
+	text := "{worker: " + Format(&who)
+	for _, section := range []string{"slow", "pause"} {
+		if of := parts[section]; of != nil {
+			text += fmt.Sprintf(", %s: {%s}", section, strings.Join(of, ", "))
+		}
+	}
+	return text + "}"
 }
 
 // isZero reports whether an optional leaf is unset.

@@ -80,7 +80,7 @@ func sizeHint(text string) string {
 	binary := strings.HasSuffix(strings.ToLower(m[2]), "ib")
 	for _, unit := range sizeOrders {
 		if n := bytes / sizeUnits[unit]; n == math.Trunc(n) && strings.HasSuffix(unit, "iB") == (binary && unit != "B") {
-			return fmt.Sprintf("%s: write %s%s", units, diag.Whole(n), unit)
+			return fmt.Sprintf("%s: write %s%s", units, diag.FormatWhole(n), unit)
 		}
 	}
 	return units

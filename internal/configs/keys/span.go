@@ -17,6 +17,7 @@ type Span struct {
 	LoOpen, HiOpen bool
 }
 
+// from is [lo, hi].
 func from(lo, hi float64) Span {
 	return Span{Set: true, Lo: lo, Hi: hi}
 }
@@ -24,6 +25,7 @@ func from(lo, hi float64) Span {
 // aboveTo is (lo, hi].
 func aboveTo(lo, hi float64) Span { return Span{Set: true, Lo: lo, LoOpen: true, Hi: hi} }
 
+// Has reports whether a number is legal.
 func (s Span) Has(x float64) bool {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
@@ -63,13 +65,13 @@ const singleLeast = 0x1p-126
 
 // InSingle refuses a number that float32 does not hold where the arithmetic is in float32: it would be infinite, 0, or outside of the
 // limits that it is within as it stands.
-func (l *Leaf) InSingle(v float64, n *yaml.Node) *problem {
+func (l *Leaf) InSingle(v float64, n *yaml.Node) *Problem {
 	if !l.single || v == 0 {
 		return nil
 	}
 	limits := l.Span
 	if !limits.Set {
-		limits = l.Params
+		limits = l.SchemeSpan
 	}
 	is := float64(float32(v))
 	switch {
@@ -85,7 +87,7 @@ func (l *Leaf) InSingle(v float64, n *yaml.Node) *problem {
 			single(singleLeast)))
 	case limits.Has(v) && !limits.Has(is):
 		return ofFine(problemf("set "+single(largestIn(limits))+" or less",
-			"%s is %s in float32, in which it is computed, and %s", diag.Clip(n.Value), diag.Number(is), limits.want(diag.Number)))
+			"%s is %s in float32, in which it is computed, and %s", diag.Clip(n.Value), diag.FormatNumber(is), limits.want(diag.FormatNumber)))
 	}
 	return nil
 }

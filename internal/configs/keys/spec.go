@@ -15,26 +15,19 @@ import (
 	"fluentps/ps/workload"
 )
 
-// SetDefault gives a key of this rule alone another default.
-func (t *Table) SetDefault(path, def string) {
-	s := *t.ByPath[path].Spec
-	s.Def = def
-	t.ByPath[path].Spec = &s
-}
-
 // Spec is the description of one key in a table.
 type Spec struct {
-	Path     string          // within its table; sections by dots
-	Def      string          // the default as YAML; "" for none
-	Required bool            // missing is an error
-	Words    func() []string // the legal words; nil: any
-	Span     Span            // the legal numbers, times in seconds, sizes in bytes
-	Params   Span            // the limits of a key of a scheme, which Params.Check enforces
-	Text     *TextForm       // the form of a text; nil: any
-	single   bool            // the number ends in float32 arithmetic
-	Items    int             // fewest items of a list
-	Only     *only           // the key exists only then
-	Doc      string
+	Path       string          // within its table; sections by dots
+	Def        string          // the default as YAML; "" for none
+	Required   bool            // missing is an error
+	Words      func() []string // the legal words; nil: any
+	Span       Span            // the legal numbers, times in seconds, sizes in bytes
+	SchemeSpan Span            // the limits of a key of a scheme, which scheme.Params.Check enforces
+	Text       *TextForm       // the form of a text; nil: any
+	single     bool            // the number ends in float32 arithmetic
+	Items      int             // fewest items of a list
+	Only       *Condition      // the key exists only then
+	Doc        string
 }
 
 // Values lists the legal words; nil: any. The list is not cached, because schemes may be added at run time.
@@ -45,8 +38,8 @@ func (s *Spec) Values() []string {
 	return s.Words()
 }
 
-// only ties a key to the value of another key that stands before it in the table.
-type only struct {
+// Condition ties a key to the value of another key that stands before it in the table.
+type Condition struct {
 	Path  string
 	Words func() []string // not cached, because policies may be added at run time
 }
@@ -61,6 +54,7 @@ type Leaf struct {
 	Bad  bool       // a problem with the value has been reported
 }
 
+// IsDefault reports whether the value is the default, given or not.
 func (l *Leaf) IsDefault() bool { return l.Def != "" && defaultText(l.Ptr) == l.Def }
 
 // Meaning returns the default hint: what the key is for, and its default.
@@ -83,10 +77,13 @@ func (l *Leaf) Number() float64 {
 	return 0
 }
 
-// pattern is the path without list indices.
-func (l *Leaf) pattern() string { return Indices.ReplaceAllString(l.Path, "[]") }
+// pattern is the Pattern of the path.
+func (l *Leaf) pattern() string { return Pattern(l.Path) }
 
-var Indices = regexp.MustCompile(`\[[0-9]+\]`)
+var indices = regexp.MustCompile(`\[[0-9]+\]`)
+
+// Pattern leaves the indices out of a path: sync[].match for sync[1].match.
+func Pattern(path string) string { return indices.ReplaceAllString(path, "[]") }
 
 // Table is the leaves of one mapping: the whole file, one rule or one fault.
 type Table struct {
@@ -97,26 +94,11 @@ type Table struct {
 	Deltas   bool                  // of a rule: it pushes deltas
 }
 
-// Bind makes the table of one T.
-func Bind[T any](prefix string, keys func() []row, root *T) *Table {
-	t := &Table{Prefix: prefix, ByPath: map[string]*Leaf{}, Sections: map[string]*yaml.Node{}}
-	rows, v := keys(), reflect.ValueOf(root).Elem()
-	for i := range rows {
-		t.add(&rows[i].Spec, rows[i].pointer(v))
-	}
-	return t
-}
-
-func (t *Table) add(s *Spec, ptr any) *Leaf {
-	l := &Leaf{Spec: s, Ptr: ptr, Path: diag.Join(t.Prefix, s.Path)}
-	t.Leaves = append(t.Leaves, l)
-	t.ByPath[s.Path] = l
-	for i, c := range s.Path {
-		if c == '.' {
-			t.Sections[s.Path[:i]] = nil
-		}
-	}
-	return l
+// SetDefault gives a key of this table alone another default.
+func (t *Table) SetDefault(path, def string) {
+	s := *t.ByPath[path].Spec
+	s.Def = def
+	t.ByPath[path].Spec = &s
 }
 
 // WordName is the key that a plain word stands for, where the table has a key that is a section as well: baseline: pslite
@@ -170,7 +152,7 @@ func (t *Table) Holds(l *Leaf) (holds, known bool) {
 	return t.Met(l), true
 }
 
-// Met is holds for a table without problems.
+// Met is Holds for a table without problems.
 func (t *Table) Met(l *Leaf) bool {
 	return l.Only == nil || slices.Contains(l.Only.Words(), *t.ByPath[l.Only.Path].Ptr.(*string))
 }
@@ -219,14 +201,14 @@ func All() []Key {
 
 // LimitText words the limits of a key's numbers, in the key's unit.
 func LimitText(l *Leaf) string {
-	show := diag.Number
+	show := diag.FormatNumber
 	switch l.Ptr.(type) {
 	case *time.Duration, *workload.Cost:
-		show = func(s float64) string { return diag.Number(s) + "s" }
+		show = func(s float64) string { return diag.FormatNumber(s) + "s" }
 	case *ByteSize:
 		show = func(b float64) string { return diag.FormatSize(int64(b)) }
 	case *int, *int64, *uint64, *[]int, *[]int64:
-		show = diag.Whole
+		show = diag.FormatWhole
 	}
 	if !l.Span.Set {
 		return ""
@@ -234,6 +216,7 @@ func LimitText(l *Leaf) string {
 	return l.Span.want(show)
 }
 
+// TypeName says what kind of value a key takes.
 func TypeName(l *Leaf) string {
 	switch l.Ptr.(type) {
 	case *string:

@@ -31,13 +31,13 @@ func isAwait(n *yaml.Node) bool {
 }
 
 // readAwait reads {straggler: shows, factor: 1.5, rounds: 5}; the last two have defaults.
-func readAwait(ptr *scheme.Await, n *yaml.Node) *problem {
+func readAwait(ptr *scheme.Await, n *yaml.Node) *Problem {
 	const hint = "write {straggler: shows} or {straggler: gone}, with factor and rounds where their defaults do not suit"
 	a := scheme.Await{Factor: scheme.AwaitFactor, Rounds: scheme.AwaitRounds}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], diag.Deref(n.Content[i+1])
-		var p *problem
+		var p *Problem
 		switch {
 		case seen[key.Value]:
 			p = problemf(hint, "%s stands there twice", diag.Clip(key.Value))
@@ -65,7 +65,7 @@ func readAwait(ptr *scheme.Await, n *yaml.Node) *problem {
 }
 
 func formatAwait(a scheme.Await) string {
-	return fmt.Sprintf("{straggler: %s, factor: %s, rounds: %d}", a.Straggler, diag.Number(a.Factor), a.Rounds)
+	return fmt.Sprintf("{straggler: %s, factor: %s, rounds: %d}", a.Straggler, diag.FormatNumber(a.Factor), a.Rounds)
 }
 
 // IterationsSpec and EpochsSpec are the two forms of until.
@@ -75,7 +75,7 @@ var (
 )
 
 // readUntil reads a number of iterations, {epochs: 2}, or {straggler: shows}.
-func readUntil(ptr *settings.Until, n *yaml.Node) *problem {
+func readUntil(ptr *settings.Until, n *yaml.Node) *Problem {
 	const hint = "write a number of iterations, {epochs: 2}, or {straggler: shows}"
 	if n.Kind != yaml.MappingNode {
 		l := Leaf{Spec: &IterationsSpec, Path: "until"}
@@ -112,7 +112,7 @@ func formatUntil(u settings.Until) string {
 		return formatAwait(u.Await)
 	}
 	if u.Epochs > 0 {
-		return "{epochs: " + diag.Number(u.Epochs) + "}"
+		return "{epochs: " + diag.FormatNumber(u.Epochs) + "}"
 	}
 	return fmt.Sprint(u.Iterations)
 }

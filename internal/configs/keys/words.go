@@ -118,7 +118,7 @@ func wholeHint(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!float" || n.Decode(&v) != nil || v != math.Trunc(v) || math.Abs(v) >= 1<<53 {
 		return ""
 	}
-	return "write " + diag.Whole(v)
+	return "write " + diag.FormatWhole(v)
 }
 
 var (
@@ -159,12 +159,4 @@ func FormatItem(item string) string {
 		return item
 	}
 	return diag.FormatString(item)
-}
-
-// Filled describes a node, and says so where nothing is in it.
-func Filled(n *yaml.Node) string {
-	if len(n.Content) == 0 && n.Kind == yaml.SequenceNode {
-		return "an empty list"
-	}
-	return diag.Describe(n)
 }

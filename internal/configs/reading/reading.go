@@ -1,4 +1,5 @@
-// Package reading keeps what has been read of a configuration so far, and tells problems at the places of keys.
+// Package reading keeps what has been read of a configuration so far, and adds problems to it at the places of nodes and keys. The reader
+// in package configs fills it in; package rules checks what it holds.
 package reading
 
 import (
@@ -14,21 +15,22 @@ import (
 
 // Reading is what has been read of a configuration so far, and the problems that were found.
 type Reading struct {
-	File    *diag.Text
-	From    map[*yaml.Node]*diag.Text // nodes that come from an override
-	Diags   diag.Diagnostics
-	More    bool // the list of problems is full
-	Origins *diag.Origins
-	Config  *settings.Config
-	Rows    []*keys.Table // of the sync rules, for the checks across them
-	Tree    *yaml.Node
+	File       *diag.Text
+	From       map[*yaml.Node]*diag.Text // nodes that come from an override
+	Tree       *yaml.Node                // the root, with the overrides
+	Config     *settings.Config          // what has been read into it
+	Origins    *diag.Origins
+	RuleTables []*keys.Table // of the rules of sync, in order, for the checks across them
+	Diags      diag.Diagnostics
+	Full       bool // Diags has as many problems as it may have: reading can end
 }
 
-// NewReading begins to read a file, whose root is tree.
-func NewReading(file *diag.Text, tree *yaml.Node, origins *diag.Origins) *Reading {
+// New begins to read a file, whose root is tree.
+func New(file *diag.Text, tree *yaml.Node, origins *diag.Origins) *Reading {
 	return &Reading{File: file, From: map[*yaml.Node]*diag.Text{}, Origins: origins, Config: &settings.Config{}, Tree: tree}
 }
 
+// TextOf returns the text that a node comes from.
 func (r *Reading) TextOf(n *yaml.Node) *diag.Text {
 	if t := r.From[n]; t != nil {
 		return t
@@ -36,13 +38,14 @@ func (r *Reading) TextOf(n *yaml.Node) *diag.Text {
 	return r.File
 }
 
-// Report adds a problem at a node.
+// Report adds a problem of that severity at a node.
 func (r *Reading) Report(s diag.Severity, n *yaml.Node, path, hint, format string, args ...any) {
 	d := r.Problem(n, path, hint, fmt.Sprintf(format, args...))
 	d.Severity = s
 	r.Add(d)
 }
 
+// Problem makes a problem at a node, and does not add it.
 func (r *Reading) Problem(n *yaml.Node, path, hint, msg string) diag.Diagnostic {
 	t := r.TextOf(n)
 	line, col := t.Place(n)
@@ -51,29 +54,31 @@ func (r *Reading) Problem(n *yaml.Node, path, hint, msg string) diag.Diagnostic 
 	return d
 }
 
+// Add adds a problem to the list. The first that the list has no room for says so in its own place, and the others are left out.
 func (r *Reading) Add(d diag.Diagnostic) {
 	d = d.Printable()
 	if len(r.Diags) < diag.ProblemsMax {
 		r.Diags = append(r.Diags, d)
-	} else if !r.More {
-		r.More = true
+	} else if !r.Full {
+		r.Full = true
 		d.Path, d.Msg, d.Hint, d.Severity = "", fmt.Sprintf("more than %d problems", diag.ProblemsMax), "solve those above first", diag.Fatal
 		r.Diags = append(r.Diags, d)
 	}
 }
 
+// Fatal adds a problem that refuses the configuration.
 func (r *Reading) Fatal(n *yaml.Node, path, hint, format string, args ...any) {
 	r.Report(diag.Fatal, n, path, hint, format, args...)
 }
 
-// Misshapen is fatal for a problem that the JSON Schema also refuses.
+// Misshapen is Fatal for a problem that the JSON Schema also refuses.
 func (r *Reading) Misshapen(n *yaml.Node, path, hint, format string, args ...any) {
 	d := r.Problem(n, path, hint, fmt.Sprintf(format, args...))
 	d.Shape = true
 	r.Add(d)
 }
 
-// Where is file:line of a node, for messages about two places.
+// Where returns file:line of a node, for messages about two places.
 func (r *Reading) Where(n *yaml.Node) string {
 	t := r.TextOf(n)
 	line, _ := t.Place(n)
@@ -118,7 +123,7 @@ func (r *Reading) PhasesOf(i int) (phases []settings.Phase, at *keys.Leaf) {
 	if i >= len(r.Config.Sync) || r.Config.Sync[i].Params == nil {
 		return nil, nil
 	}
-	for _, l := range r.Rows[i].Leaves {
+	for _, l := range r.RuleTables[i].Leaves {
 		if l.Bad {
 			return nil, nil
 		}

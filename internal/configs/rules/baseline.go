@@ -30,7 +30,7 @@ func (w *checks) crossBaseline(t *keys.Table) {
 		if r.Scheme != bsp.Name || len(r.Then) > 0 || r.Push != settings.PushGradient && !w.Config.Local.IsSet() ||
 			r.Common.Fold != bsp.Fold || !reflect.DeepEqual(r.Params, bsp.Params()) {
 			w.Fatal(t.ByPath["baseline"].Key, "baseline", `compare with bsp: --set 'sync=[{match: "*", scheme: bsp}]'`,
-				"%s is bulk synchronous, like bsp with its defaults, but %s is different", w.Config.Baseline, w.Rows[i].Prefix)
+				"%s is bulk synchronous, like bsp with its defaults, but %s is different", w.Config.Baseline, w.RuleTables[i].Prefix)
 			return
 		}
 	}
@@ -39,12 +39,12 @@ func (w *checks) crossBaseline(t *keys.Table) {
 // crossKeys checks the slicing for messages with a list of keys: such a message has everything that a server holds, one range of the
 // parameters.
 func (w *checks) crossKeys(t *keys.Table) {
-	at, keys := t.ByPath["shards.slice"], w.Config.BaselineKeys
-	if at.Bad || keys != shard.KeysList && keys != shard.KeysScalar {
+	at, form := t.ByPath["shards.slice"], w.Config.BaselineKeys
+	if at.Bad || form != shard.KeysList && form != shard.KeysScalar {
 		return
 	}
 	if slice := w.Config.Shards.Slice; slice != "range" && slice != "even" {
 		w.Fatal(at.Node, at.Path, "set range (PS-Lite's own) or even, or baseline.keys: tensor",
-			"keys: %s sends one message to each server, but slice: %s puts several shards on one server", keys, slice)
+			"keys: %s sends one message to each server, but slice: %s puts several shards on one server", form, slice)
 	}
 }

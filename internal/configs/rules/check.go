@@ -1,3 +1,5 @@
+// Package rules checks combinations of keys, after all keys have been read. What a scheme or a policy does not go with, it states itself as
+// terms, and this package holds the configuration to them.
 package rules
 
 import (
@@ -11,10 +13,10 @@ import (
 	"fluentps/internal/configs/settings"
 )
 
-// checks are those of what has been read of a configuration.
+// checks adds the checks across keys to what has been read.
 type checks struct{ *reading.Reading }
 
-// Check checks combinations of keys, after all of them have been read.
+// Check adds a problem to r for each combination of keys that does not work. t is the table of the whole file, and root its mapping.
 func Check(r *reading.Reading, t *keys.Table, root *yaml.Node) { (&checks{r}).cross(t, root) }
 
 // cross checks combinations of keys. A check reports nothing if one of its keys has a problem already.
@@ -49,7 +51,7 @@ func (w *checks) cross(t *keys.Table, root *yaml.Node) {
 		w.Fatal(w.NodeOf(t, lo, root), lo.Path, "swap them: the search goes from min to max",
 			"%s is above send.tune.max (%s)", diag.FormatSize(tune.Min), diag.FormatSize(tune.Max))
 	}
-	if sync := t.ByPath["sync"]; !sync.Bad || len(w.Rows) > 0 {
+	if sync := t.ByPath["sync"]; !sync.Bad || len(w.RuleTables) > 0 {
 		w.crossSync(sync, root)
 		w.crossAwaits()
 	}

@@ -110,7 +110,7 @@ func (w *checks) newHolder(t *keys.Table) *holder {
 			}
 		}
 	}
-	h.rules = make([]ruled, len(w.Rows))
+	h.rules = make([]ruled, len(w.RuleTables))
 	for i := range h.rules {
 		r := &h.rules[i]
 		r.phases, r.at = w.PhasesOf(i)

@@ -33,7 +33,7 @@ func (w *checks) crossNumbers(t *keys.Table) {
 		}
 	}
 	if !t.ByPath["sync"].Bad {
-		for i := range w.Rows {
+		for i := range w.RuleTables {
 			w.addWhole(i, e)
 		}
 	}

@@ -20,7 +20,7 @@ func (w *checks) crossLARS(t *keys.Table) {
 		w.Fatal(name.Node, name.Path, "set shards.slice: layer",
 			"lars takes the norms of whole layers, but with shards.slice %s a shard is not a layer", w.Config.Shards.Slice)
 	}
-	if r := w.deltaRule(t); r != nil && !w.Config.Local.IsSet() { // crossLocal refuses it there
+	if r := w.deltaRule(t); r != nil && !w.Config.Local.IsSet() { // a term of local.policy refuses it there
 		w.Fatal(name.Node, name.Path, "set another optimizer, or a scheme that pushes gradients in that rule",
 			"lars takes the norms of whole layers on the servers, but under match %q (%s) each worker takes the step itself "+
 				"and pushes deltas", r.Match, r.Scheme)

@@ -1,4 +1,3 @@
-// Package rules checks the combinations of keys, after all keys have been read.
 package rules
 
 import (
@@ -18,7 +17,7 @@ import (
 // its pushes, so each worker must compute it. The lead shard lets workers into it, so they must pull it before every iteration.
 func (w *checks) crossAwaits() {
 	var first *settings.Rule
-	for i := range w.Rows {
+	for i := range w.RuleTables {
 		if phases, at := w.PhasesOf(i); phases != nil && w.Config.Sync[i].Awaits() {
 			r := &w.Config.Sync[i]
 			if first == nil {
@@ -37,8 +36,8 @@ func (w *checks) crossAwaits() {
 
 // crossSkips refuses batches that are dealt anew by the times of all workers, if the end of a scheme may send workers past iterations.
 func (w *checks) crossSkips(first *settings.Rule) {
-	whole := len(w.Rows) == len(w.Config.Sync)
-	for i := range w.Rows {
+	whole := len(w.RuleTables) == len(w.Config.Sync)
+	for i := range w.RuleTables {
 		phases, _ := w.PhasesOf(i)
 		whole = whole && phases != nil
 	}
@@ -57,7 +56,7 @@ func (w *checks) crossSync(sync *keys.Leaf, root *yaml.Node) {
 	var earlier []*keys.Table
 	whole, unclear := false, false
 	var everything []int // servers on which some rule takes all parameters
-	for _, t := range w.Rows {
+	for _, t := range w.RuleTables {
 		match, servers := t.ByPath["match"], t.ByPath["servers"]
 		if match.Bad || servers.Bad || !w.crossServers(servers) {
 			unclear = true
@@ -78,7 +77,7 @@ func (w *checks) crossSync(sync *keys.Leaf, root *yaml.Node) {
 		}
 	}
 	whole = whole || w.servesAll(everything)
-	if !whole && !unclear && !(sync.Bad && len(w.Rows) == 0) {
+	if !whole && !unclear && !(sync.Bad && len(w.RuleTables) == 0) {
 		at := sync.Key
 		if at == nil {
 			at = root
@@ -146,7 +145,7 @@ func (w *checks) crossRotations() {
 			continue
 		}
 		if other := w.Config.Sync[k]; r.Common != other.Common || !reflect.DeepEqual(r.Params, other.Params) {
-			l := w.Rows[i].ByPath["scheme"]
+			l := w.RuleTables[i].ByPath["scheme"]
 			w.Fatal(l.Node, l.Path, "give both rules the same keys",
 				"%s has other keys than in sync[%d], but a server has one rotation for all its %s shards", r.Scheme, k, r.Scheme)
 		}

@@ -141,7 +141,7 @@ func (h *holder) place(s *stated) (at *keys.Leaf) {
 		var l *keys.Leaf
 		if name, ofRule := strings.CutPrefix(path, "."); !ofRule {
 			l = h.t.ByPath[path]
-		} else if l = h.Rows[s.i].ByPath[name]; name == "scheme" {
+		} else if l = h.RuleTables[s.i].ByPath[name]; name == "scheme" {
 			l = h.rules[s.i].at
 		}
 		if l != nil {
@@ -179,9 +179,9 @@ func (h *holder) word(s *stated, word string) string {
 	case "schemes":
 		return h.Config.Sync[s.i].Schemes()
 	case "rule":
-		return h.Rows[s.i].Prefix
+		return h.RuleTables[s.i].Prefix
 	case "other":
-		return h.Rows[s.other.rule].Prefix
+		return h.RuleTables[s.other.rule].Prefix
 	case "other.scheme":
 		return h.rules[s.other.rule].phases[s.other.k].Scheme
 	case "awaits":
@@ -204,7 +204,7 @@ func (h *holder) textOfKey(path string, i, k int) (text string, ok bool) {
 	case ofRule && name == "scheme":
 		return h.rules[i].phases[k].Scheme, true
 	case ofRule:
-		own := keys.ParamsOf(h.rules[i].phases[k].Params)
+		own := keys.BindParams(h.rules[i].phases[k].Params)
 		n := slices.IndexFunc(own, func(l *keys.Leaf) bool { return l.Spec.Path == name })
 		if n < 0 {
 			return "", false
@@ -242,11 +242,8 @@ func (h *holder) compares(c terms.Key, i, k int) (holds, known bool) {
 	if !known {
 		return false, false
 	}
-	return terms.Ordered(c.Op, amount(have), amount(want)), true
+	return terms.Ordered(c.Op, keys.Amount(have), keys.Amount(want)), true
 }
-
-// amount is a number, a size or a time in a text that format wrote.
-func amount(text string) float64 { return keys.TagNumber(text) }
 
 // firstAwait is the first rule whose schemes wait for stragglers; nil: none does.
 func (h *holder) firstAwait() *settings.Rule {
@@ -280,7 +277,7 @@ func (h *holder) traitsOf(i, k int, phases []settings.Phase) []terms.Trait {
 
 // weighted says whether the file gives the k-th scheme of a rule a weight.
 func (h *holder) weighted(i, k int) bool {
-	if weight := h.Rows[i].ByPath["weight"]; weight != nil {
+	if weight := h.RuleTables[i].ByPath["weight"]; weight != nil {
 		return weight.Key != nil
 	}
 	return diag.Child(diag.Deref(h.rules[i].at.Node.Content[k]), "weight") != nil
@@ -289,23 +286,23 @@ func (h *holder) weighted(i, k int) bool {
 // inScheme is the path of a key of the k-th scheme of rule i.
 func (w *checks) inScheme(i, k int, key string) string {
 	if i < len(w.Config.Sync) && len(w.Config.Sync[i].Then) > 0 {
-		return fmt.Sprintf("%s.schemes[%d].%s", w.Rows[i].Prefix, k, key)
+		return fmt.Sprintf("%s.schemes[%d].%s", w.RuleTables[i].Prefix, k, key)
 	}
-	return w.Rows[i].Prefix + "." + key
+	return w.RuleTables[i].Prefix + "." + key
 }
 
 // pulling is the advice after which the workers of rule i pull before every iteration.
 func (w *checks) pulling(i int) string {
-	if w.Rows[i].ByPath["cache"] != nil {
-		return "set " + w.Rows[i].Prefix + ".cache: false"
+	if w.RuleTables[i].ByPath["cache"] != nil {
+		return "set " + w.RuleTables[i].Prefix + ".cache: false"
 	}
-	return "set " + w.Rows[i].Prefix + ".scheme: ssp"
+	return "set " + w.RuleTables[i].Prefix + ".scheme: ssp"
 }
 
 // delta is the advice after which the workers of rule i push deltas.
 func (w *checks) delta(i int) string {
-	path := w.Rows[i].Prefix
-	if update := w.Rows[i].ByPath["update"]; update.Key != nil {
+	path := w.RuleTables[i].Prefix
+	if update := w.RuleTables[i].ByPath["update"]; update.Key != nil {
 		return path + ".push: delta with " + update.Path + ": add"
 	}
 	return path + ".push: delta"

@@ -1,6 +1,6 @@
 package schema
 
-// costForms are the schemas of the two ways to write it.
+// costForms are the schemas of the two ways to write a cost.
 func costForms() []*form {
 	part := &form{Type: "string", Pattern: timeSchema}
 	return []*form{part, {Type: "object", Properties: map[string]any{"fixed": part, "per_sample": part}, Further: false}}

@@ -1,3 +1,5 @@
+// Package schema writes the JSON Schema of the YAML from the tables of package keys. An editor that reads it completes keys, explains them,
+// and marks what is wrong.
 package schema
 
 import (
@@ -60,8 +62,8 @@ const (
 	draft   = "http://json-schema.org/draft-07/schema#"
 )
 
-// JSON returns the JSON Schema of the YAML, from the tables that Parse uses. It checks each key by itself, and the keys that exist only
-// with some values of another key. It does not have the other checks across keys.
+// JSON returns the JSON Schema of the YAML, from the tables by which configurations are read. It checks each key by itself, and the keys
+// that exist only with some values of another key. It does not have the other checks across keys.
 func JSON() []byte {
 	all := map[string]*form{
 		"rule":   ruleForm(keys.Bind("", keys.RuleKeys, &settings.Rule{})),
@@ -125,8 +127,7 @@ func joined(block []string) (line string, one bool) {
 }
 
 // objectOf returns the schema of a section of a table; "" stands for the whole table. With definitions, it adds the keys and sections of
-// that
-// section to them, each by its path.
+// that section to them, each by its path.
 func objectOf(t *keys.Table, section string, definitions map[string]*form) *form {
 	s := &form{Type: "object", Properties: map[string]any{}, Further: false}
 	for _, name := range t.Below(section) {
@@ -312,7 +313,7 @@ func (s *form) text(l *keys.Leaf) {
 
 func (s *form) number(kind string, l *keys.Leaf) {
 	s.Type = kind
-	for _, limits := range []keys.Span{l.Span, l.Params} {
+	for _, limits := range []keys.Span{l.Span, l.SchemeSpan} {
 		s.limit(limits)
 	}
 }
@@ -354,7 +355,7 @@ func (s *form) items(least int, of *form) {
 func ruleForm(t *keys.Table) *form {
 	s := objectOf(t, "", nil)
 	for _, e := range scheme.All {
-		for _, name := range keys.KeysOf(e) {
+		for _, name := range keys.OfScheme(e) {
 			s.Properties[name] = &form{Hidden: true}
 		}
 		s.All = append(s.All, &form{
@@ -369,11 +370,11 @@ func ruleForm(t *keys.Table) *form {
 func schemeForm(e scheme.Entry) *form {
 	s := &form{Description: e.Rule, Properties: map[string]any{"fold": &form{Default: e.Fold}}}
 	for _, other := range scheme.All {
-		for _, name := range keys.KeysOf(other) {
+		for _, name := range keys.OfScheme(other) {
 			s.Properties[name] = false
 		}
 	}
-	for _, l := range keys.ParamsOf(e.Params()) {
+	for _, l := range keys.BindParams(e.Params()) {
 		s.Properties[l.Spec.Path] = formOf(l)
 	}
 	return s

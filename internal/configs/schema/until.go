@@ -1,9 +1,6 @@
-// Package schema writes the JSON Schema of the YAML from the table of its keys.
 package schema
 
-import (
-	"fluentps/internal/configs/keys"
-)
+import "fluentps/internal/configs/keys"
 
 // awaitForm is the schema of an until that waits for a straggler.
 func awaitForm() *form {

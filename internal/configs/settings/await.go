@@ -1,4 +1,3 @@
-// Package settings has the Config: its values, their defaults, and what they mean for a run.
 package settings
 
 import (

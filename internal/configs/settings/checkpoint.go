@@ -19,6 +19,7 @@ func (c *Config) InStep() bool {
 	return !c.AnyPhase(func(e scheme.Entry, ph Phase) bool { return !e.InStep(ph.Common, ph.Params) })
 }
 
+// AnyPhase reports whether something holds of any scheme of any rule.
 func (c *Config) AnyPhase(is func(scheme.Entry, Phase) bool) bool {
 	return slices.ContainsFunc(c.Sync, func(r Rule) bool {
 		return slices.ContainsFunc(r.Phases(), func(ph Phase) bool {

@@ -1,3 +1,4 @@
+// Package settings has the Config: its values, their defaults, and what they mean for a run.
 package settings
 
 import (

@@ -22,6 +22,7 @@ type FaultPause struct {
 	For time.Duration `yaml:"for,omitempty" above:"0" doc:"how long it computes nothing"`
 }
 
+// NewFault returns a fault with defaults only.
 func NewFault() Fault { return Fault{Slow: straggler.Defaults()} }
 
 // Paused reports whether a fault is a pause.

@@ -7,7 +7,7 @@ import (
 )
 
 // Covers reports whether the first glob fits every name that the second fits. It does if it fits the text of the second, provided that no
-// question mark of the first matches a star of the second. covers returns false for all such pairs.
+// question mark of the first matches a star of the second. Covers returns false for all such pairs.
 func Covers(first, second string) bool {
 	return shard.Match(first, second) && !(strings.Contains(first, "?") && strings.Contains(second, "*"))
 }

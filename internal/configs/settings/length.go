@@ -271,7 +271,7 @@ func (c *Config) LeadPhases(f Facts) (all []Phase) {
 // Text writes the number of iterations and its origin, as in "512 iterations (131072 samples, 256 in each)".
 func (n Length) Text() string {
 	if n.budget != n.Iterations {
-		return fmt.Sprintf("%s%s (train.stop.updates)", MostText(n.Exact), diag.Times(n.Iterations, "iteration"))
+		return fmt.Sprintf("%s%s (train.stop.updates)", AtMostUnless(n.Exact), diag.FormatCount(n.Iterations, "iteration"))
 	}
 	return n.counted(n.Iterations, "iteration", n.Accepted)
 }
@@ -282,7 +282,7 @@ func (n Length) StepsText() string {
 		return n.Text()
 	}
 	if n.budget != n.Iterations && !n.Varies {
-		return fmt.Sprintf("%s%s (train.stop.updates)", MostText(n.Exact), diag.Times(n.Steps, "step"))
+		return fmt.Sprintf("%s%s (train.stop.updates)", AtMostUnless(n.Exact), diag.FormatCount(n.Steps, "step"))
 	}
 	n.Varies = false // every step has as many samples
 	return n.counted(n.Steps, "step", max(1, n.Accepted*n.PerStep/n.PerIteration))
@@ -293,7 +293,7 @@ func (n Length) ExchangesText() string {
 	if n.Exchanges == n.Iterations {
 		return n.Text()
 	}
-	return fmt.Sprintf("%s of each shard, in %s", diag.Times(n.Exchanges, "exchange"), n.Text())
+	return fmt.Sprintf("%s of each shard, in %s", diag.FormatCount(n.Exchanges, "exchange"), n.Text())
 }
 
 // counted writes a number of iterations or steps, of so many samples each.
@@ -307,11 +307,12 @@ func (n Length) counted(of float64, noun string, samples int64) string {
 	}
 	// without the rows, nothing is known of short iterations
 	exact := n.fixed && !n.DropsStale && !n.Varies && !(n.short && math.IsInf(n.Epoch, 1))
-	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", MostText(exact), diag.Times(of, noun), diag.Whole(n.Samples), samples, more)
+	return fmt.Sprintf("%s%s (%s samples, %d%s in each)", AtMostUnless(exact), diag.FormatCount(of, noun), diag.FormatWhole(n.Samples),
+		samples, more)
 }
 
-// MostText returns "at most " for a number that is not exact.
-func MostText(exact bool) string {
+// AtMostUnless returns "at most " unless the number that follows is exact.
+func AtMostUnless(exact bool) string {
 	if exact {
 		return ""
 	}

@@ -31,12 +31,13 @@ func (c *Config) clock(u Until, computing, rows int) int64 {
 		int64(c.Batch(computing))*c.Local.StepsMin()*c.Local.Turns(), Facts{Computes: computing, Rows: rows})))
 }
 
+// String says when a scheme ends, as in "epoch 2".
 func (u Until) String() string {
 	if u.Await.IsSet() {
 		return u.Await.String()
 	}
 	if u.Epochs > 0 {
-		return "epoch " + diag.Number(u.Epochs)
+		return "epoch " + diag.FormatNumber(u.Epochs)
 	}
 	return fmt.Sprintf("iteration %d", u.Iterations)
 }

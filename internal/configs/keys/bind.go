@@ -1,16 +1,39 @@
 package keys
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"fluentps/internal/configs/diag"
 	"fluentps/internal/configs/settings"
 	"fluentps/ps/scheme"
-	"fluentps/ps/workload"
 )
+
+// Bind makes the table of the keys of a struct, and binds them to its fields. prefix is its path, and keys one of
+// TopKeys, RuleKeys, PhaseKeys and FaultKeys.
+func Bind[T any](prefix string, keys func() []row, root *T) *Table {
+	t := &Table{Prefix: prefix, ByPath: map[string]*Leaf{}, Sections: map[string]*yaml.Node{}}
+	rows, v := keys(), reflect.ValueOf(root).Elem()
+	for i := range rows {
+		t.add(&rows[i].Spec, rows[i].pointer(v))
+	}
+	return t
+}
+
+func (t *Table) add(s *Spec, ptr any) *Leaf {
+	l := &Leaf{Spec: s, Ptr: ptr, Path: diag.Join(t.Prefix, s.Path)}
+	t.Leaves = append(t.Leaves, l)
+	t.ByPath[s.Path] = l
+	for i, c := range s.Path {
+		if c == '.' {
+			t.Sections[s.Path[:i]] = nil
+		}
+	}
+	return l
+}
 
 // bindFault makes the table of a fault that has been read: a pause has no slowness.
 func bindFault(prefix string, f *settings.Fault) *Table {
@@ -21,29 +44,9 @@ func bindFault(prefix string, f *settings.Fault) *Table {
 	return t
 }
 
-// FaultText writes a fault as an item of faults:, without what is a default: {worker: 3, slow: {factor: 5}}.
-func FaultText(f *settings.Fault) string {
-	parts := map[string][]string{}
-	for _, l := range bindFault("", f).Leaves {
-		section, name, in := strings.Cut(l.Spec.Path, ".")
-		if in && bindFault("", f).Met(l) && !isZero(l.Ptr) && !l.IsDefault() {
-			parts[section] = append(parts[section], name+": "+Format(l.Ptr))
-		}
-	}
-	who := WorkerIndex(f.Worker)
-	text := "{worker: " + Format(&who)
-	for _, section := range []string{"slow", "pause"} {
-		if of := parts[section]; of != nil {
-			text += fmt.Sprintf(", %s: {%s}", section, strings.Join(of, ", "))
-		}
-	}
-	return text + "}"
-}
-
-func ParamNames(c *settings.Config) []string { return workload.ParamNames(c.ModelSpec()) }
-
-func KeysOf(e scheme.Entry) (names []string) {
-	for _, l := range ParamsOf(e.Params()) {
+// OfScheme lists the keys of a scheme.
+func OfScheme(e scheme.Entry) (names []string) {
+	for _, l := range BindParams(e.Params()) {
 		names = append(names, l.Spec.Path)
 	}
 	return names
@@ -76,20 +79,21 @@ func BindScheme(t *Table, params *scheme.Params, name string) (e scheme.Entry, k
 	if *params == nil {
 		*params = e.Params()
 	}
-	for _, p := range ParamsOf(*params) {
+	for _, p := range BindParams(*params) {
 		t.add(p.Spec, p.Ptr)
 	}
 	t.SetDefault("fold", string(e.Fold))
 	return e, true
 }
 
+// SchemesExample is a list of schemes as a hint shows it.
 const SchemesExample = "schemes: [{scheme: bsp, until: 100}, {scheme: ssp, staleness: 3}]"
 
-// OwnersOf lists the schemes with a key of that name.
-func OwnersOf(name string) []string {
+// SchemesWith lists the schemes with a key of that name.
+func SchemesWith(name string) []string {
 	var owners []string
 	for _, e := range scheme.All {
-		for _, p := range ParamsOf(e.Params()) {
+		for _, p := range BindParams(e.Params()) {
 			if p.Spec.Path == name {
 				owners = append(owners, e.Name)
 			}
