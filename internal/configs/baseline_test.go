@@ -1,11 +1,8 @@
 package configs
 
 import (
-	"slices"
 	"strings"
 	"testing"
-
-	"fluentps/internal/configs/keys"
 )
 
 // A baseline is a plain word or a mapping, in the file and in what overrides it; a word in place of a mapping is all of it.
@@ -52,23 +49,5 @@ func TestBaselineIsAWordOrAMapping(t *testing.T) {
 		if !ds.Failed() || !strings.Contains(written(t, ds), want) {
 			t.Errorf("--set %s: %s, want %s", set, written(t, ds), want)
 		}
-	}
-}
-
-// A checkpoint of a version that had no keys is gone on from with what that version did.
-func TestThePlainWordIsWhatItWas(t *testing.T) {
-	plain := strings.Split(base, "sync:")[0]
-	cfg, _ := accept(t, plain+"baseline: pslite\n", Options{})
-	old := keys.Values(cfg)
-	if old["baseline"] != "pslite" || old["baseline.keys"] != "tensor" {
-		t.Errorf("values %q and %q", old["baseline"], old["baseline.keys"])
-	}
-	delete(old, "baseline.keys")
-	if changed := keys.Changed(old, cfg); len(changed) != 0 {
-		t.Errorf("changed: %v", changed)
-	}
-	cfg, _ = accept(t, plain+"baseline: {name: pslite, keys: scalar}\n", Options{})
-	if changed := keys.Changed(old, cfg); !slices.Equal(changed, []string{"baseline.keys"}) {
-		t.Errorf("changed: %v", changed)
 	}
 }

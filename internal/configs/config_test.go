@@ -3,7 +3,6 @@ package configs
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -301,18 +300,6 @@ func TestLoadRefusals(t *testing.T) {
 	}
 }
 
-// TestMany bounds what a wrong file prints.
-func TestMany(t *testing.T) {
-	var src strings.Builder
-	for i := range 5000 {
-		fmt.Fprintf(&src, "key%d: 1\n", i)
-	}
-	_, _, ds := Parse("many.yaml", []byte(src.String()), Options{})
-	if len(ds) != diag.ProblemsMax+1 || ds[len(ds)-1].Msg != "more than 200 problems" {
-		t.Errorf("%d problems, the last %q", len(ds), ds[len(ds)-1].Msg)
-	}
-}
-
 // TestLoops feeds aliases that stand for what they are part of.
 func TestLoops(t *testing.T) {
 	for _, src := range []string{"name: &a [*a]\n", "sync: &a [*a, *a]\n", "train: &t {optimizer: *t, stop: *t}\n", "&r {train: *r}\n"} {
@@ -341,32 +328,6 @@ func TestTableDefaults(t *testing.T) {
 			if len(w.Diags) > 0 {
 				t.Errorf("default of %s: %s", l.Path, w.Diags[0])
 			}
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	legal := []string{"bsp", "asp", "ssp", "staleness", "batch_per_worker"}
-	for word, want := range map[string][]string{
-		"bps": {"bsp"}, "BSP": {"bsp"}, "sp": {"bsp", "asp", "ssp"}, "stalenes": {"staleness"}, "stelanes": nil,
-		"batch-per-worker": {"batch_per_worker"}, "": nil, "x": nil, "xy": nil, "stlaenses": {"staleness"},
-	} {
-		if got := diag.Nearest(word, legal); !slices.Equal(got, want) {
-			t.Errorf("Nearest(%q) = %v, want %v", word, got, want)
-		}
-	}
-}
-
-func TestCovers(t *testing.T) {
-	for _, tt := range []struct {
-		first, second string
-		want          bool
-	}{
-		{"*", "fc1.*", true}, {"fc*", "fc1.*", true}, {"*.bias", "fc1.bias", true}, {"fc1.*", "fc*", false}, {"fc?.bias", "fc1.bias", true},
-		{"fc?.bias", "fc*.bias", false}, {"fc?", "fc?", true}, {"a*b*", "a*b", true}, {"a*b", "a*bc", false},
-	} {
-		if got := settings.Covers(tt.first, tt.second); got != tt.want {
-			t.Errorf("covers(%q, %q) = %v, want %v", tt.first, tt.second, got, tt.want)
 		}
 	}
 }

@@ -166,6 +166,9 @@ func TestGoodFiles(t *testing.T) {
 	})
 }
 
+// originCol is the column of the origins in the goldens, beyond most values.
+const originCol = 48
+
 // differing lists what a file gives, with its origin, and what is then another value than the table's default. So a new key with a
 // default changes the golden of the defaults alone.
 func differing(c *settings.Config, origins *diag.Origins) string {
@@ -175,7 +178,7 @@ func differing(c *settings.Config, origins *diag.Origins) string {
 		origin := origins.Of(path)
 		if rule := strings.HasPrefix(path, "sync["); origin != "default" || defaults[path] != value &&
 			!(rule && origins.Of("sync") == "default") {
-			lines = append(lines, fmt.Sprintf("%-*s# %s\n", keys.OriginCol, path+": "+value, origin))
+			lines = append(lines, fmt.Sprintf("%-*s# %s\n", originCol, path+": "+value, origin))
 		}
 	}
 	slices.Sort(lines)

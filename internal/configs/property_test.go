@@ -147,8 +147,11 @@ func draw(t *rapid.T, l *keys.Leaf) string {
 		*p = "fc1.x"
 		if len(l.Values()) > 0 {
 			*p = rapid.SampledFrom(l.Values()).Draw(t, l.Path)
-		} else if example, ok := map[*keys.TextForm]string{&keys.ParameterFile: "fc1.npz", &keys.LinkRates: "10Gbit"}[l.Text]; ok {
-			*p = example
+		}
+		for _, example := range []string{"fc1.npz", "10Gbit"} { // of a file of parameters, and of link rates
+			if l.Text != nil && !l.Text.MatchString(*p) {
+				*p = example
+			}
 		}
 	case *bool:
 		*p = rapid.Bool().Draw(t, l.Path)

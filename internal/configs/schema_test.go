@@ -39,7 +39,7 @@ func compiled() *jsonschema.Schema {
 	return c.MustCompile(schemaFile)
 }
 
-var formOnce = sync.OnceValue(compiled)
+var schemaOnce = sync.OnceValue(compiled)
 
 // fits takes a file that is accepted to the schema.
 func fits(src []byte) error {
@@ -51,7 +51,7 @@ func fits(src []byte) error {
 	if !ok {
 		return errors.New("no JSON")
 	}
-	return formOnce().Validate(v)
+	return schemaOnce().Validate(v)
 }
 
 // asJSON is a file as an editor takes it to the schema; ok is false where JSON cannot hold it.
@@ -115,7 +115,7 @@ func TestSchemaFile(t *testing.T) {
 func TestSchemaAgreesWithCheck(t *testing.T) {
 	seen := 0
 	for name, src := range everySource(t) {
-		t.Run(name, func(t *testing.T) { seen += agrees(t, formOnce(), src) })
+		t.Run(name, func(t *testing.T) { seen += agrees(t, schemaOnce(), src) })
 	}
 	if seen < 150 {
 		t.Errorf("the schema tells of %d problems, want at least 150", seen)

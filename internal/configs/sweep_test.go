@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -106,4 +108,23 @@ func TestSweepProblemsAreNamed(t *testing.T) {
 	if _, _, ds := Parse("a.yaml", []byte(sweptBase+"sweep: {sed: [1]}\n"), Options{}); !ds.Failed() {
 		t.Error("Parse took an unknown path")
 	}
+}
+
+// Values of a sweep are told of where they stand in the file, and problems elsewhere with the run that has them.
+func TestSweepsAreToldOfInTheirFile(t *testing.T) {
+	src, err := os.ReadFile("testdata/sweep-runs.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for part := range strings.SplitSeq(string(src), "--- ") {
+		title, sweep, _ := strings.Cut(part, "\n")
+		if sweep == "" {
+			continue
+		}
+		points, ds := Sweep("sweep.yaml", []byte(sweptBase+"sync: [{match: '*', scheme: ssp, staleness: 3}]\n"+sweep), Options{})
+		sane(t, ds)
+		fmt.Fprintf(&text, "%s: %d runs\n%s", title, len(points), written(t, ds))
+	}
+	golden(t, "testdata/sweep-runs.yaml", []byte(text.String()))
 }

@@ -1,9 +1,10 @@
 // Package configstest gives the tests of several packages one small run to change: its configuration, and data that are read
-// once.
+// once. It also has a run for tests of steps that workers take of their own.
 package configstest
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -38,6 +39,23 @@ func Load(t testing.TB, set ...string) *configs.Config {
 		t.Fatal(b.String())
 	}
 	return c
+}
+
+// LocalSteps is a run over 960 rows in steps of 16 samples a worker, whose workers may take steps of their own. local and stop are the keys
+// of these sections, and rule those of the only rule beside match.
+func LocalSteps(t testing.TB, local, stop, rule string) (*configs.Config, *configs.Origins) {
+	t.Helper()
+	c, o, ds := configs.Parse("a.yaml", fmt.Appendf(nil, `name: a
+data: {set: generated, rows: 960}
+model: {name: mlp, layers: [8]}
+train: {batch_per_worker: 16, optimizer: {lr: 1}, schedule: {name: step, every: 60}, stop: {%s}}
+local: {%s}
+sync: [{match: '*', %s}]
+`, stop, local, rule), configs.Options{})
+	if ds.Failed() {
+		t.Fatal(ds)
+	}
+	return c, o
 }
 
 var (

@@ -14,8 +14,8 @@ import (
 	"fluentps/internal/configs/settings"
 )
 
-// OriginCol is the column of the origins; a longer line pushes its own to the right.
-const OriginCol = 48
+// originCol is the column of the origins; a longer line pushes its own to the right.
+const originCol = 48
 
 // Resolved writes every value as YAML that loads to an equal Config. With origins each line ends in a comment
 // that says where its value comes from; nil leaves the comments out.
@@ -91,7 +91,7 @@ type printer struct {
 func (p *printer) line(text, path string) {
 	p.out.WriteString(text)
 	if p.origins != nil && path != "" {
-		pad := max(1, OriginCol-utf8.RuneCountInString(text))
+		pad := max(1, originCol-utf8.RuneCountInString(text))
 		origin := diag.Visible(p.origins.Of(path)) // a line break in a file's name would end the comment
 		fmt.Fprintf(&p.out, "%*s# %s", pad, "", origin)
 	}

@@ -252,7 +252,7 @@ type TextForm struct {
 
 // textForms are those that tags name.
 var textForms = map[string]*TextForm{"run name": &runName, "glob": &glob, "path": &filePath,
-	"parameter file": &ParameterFile, "link rates": &LinkRates}
+	"parameter file": &parameterFile, "link rates": &linkRates}
 
 var (
 	runName = TextForm{regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`), func(s string) string {
@@ -268,12 +268,12 @@ var (
 		}
 		return "the path holds a zero byte; name a file or folder"
 	}}
-	LinkRates = TextForm{regexp.MustCompile(
+	linkRates = TextForm{regexp.MustCompile(
 		`^([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?(, ?([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?)*$`), func(s string) string {
 		return diag.Clip(strconv.Quote(s)) + " is not a rate; write it with its unit, as in 10Gbit, 200Mbit or 25MB, and " +
 			"those of single hosts after it: 10Gbit,node3=1Gbit"
 	}}
-	ParameterFile = TextForm{regexp.MustCompile(`^[^\x00]+\.(safetensors|npz)$`), func(s string) string {
+	parameterFile = TextForm{regexp.MustCompile(`^[^\x00]+\.(safetensors|npz)$`), func(s string) string {
 		if !filePath.MatchString(s) {
 			return filePath.refusal(s)
 		}

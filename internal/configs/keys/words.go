@@ -79,8 +79,8 @@ func (t *Table) RuleWord(word string) (hint string, ok bool) {
 	return "", false
 }
 
-// SectionExamples are sections in whose place users write one value.
-var SectionExamples = map[string]string{
+// sectionExamples are sections in whose place users write one value.
+var sectionExamples = map[string]string{
 	"slow":   "slow: {sleep: 30ms} or slow: {factor: 2}",
 	"pause":  "pause: {at: 30s, for: 5s}",
 	"shards": "shards: {parts: 4}",
@@ -94,7 +94,7 @@ func (t *Table) WithWord(rel, word string) string {
 			return fmt.Sprintf("; write %s: {%s: %s} with the keys that it needs", diag.LastName(diag.Join(t.Prefix, rel)), name, word)
 		}
 	}
-	if example := SectionExamples[diag.LastName(diag.Join(t.Prefix, rel))]; example != "" {
+	if example := sectionExamples[diag.LastName(diag.Join(t.Prefix, rel))]; example != "" {
 		return "; as in " + example
 	}
 	return ""

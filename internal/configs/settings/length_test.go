@@ -132,3 +132,70 @@ func TestSlowEpochsAreThoseThatAreDealt(t *testing.T) {
 		}
 	}
 }
+
+// Where facts are missing, the length of a run is never below what it is with them.
+func TestLengthWithoutFactsIsTheLongest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules := []string{"scheme: bsp", "scheme: asp", "scheme: ssp, staleness: 1", "scheme: softsync, q: 5", "scheme: drop, required: 2"}
+		policy := rapid.SampledFrom([]string{"fixed", "dbs"}).Draw(t, "policy")
+		if policy == "dbs" {
+			rules = rules[:4]
+		}
+		rule := rapid.SampledFrom(rules).Draw(t, "rule")
+		batch := rapid.SampledFrom([]string{"batch_per_worker: 7", "batch_global: 100"}).Draw(t, "batch")
+		stop := rapid.SampledFrom([]string{"epochs: 3", "samples: 5000", "updates: 77", "updates: 50, samples: 900",
+			"epochs: 2, updates: 30", "time: 1h"}).Draw(t, "stop")
+		c, _, ds := configs.Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: idx, path: p}\nmodel: {name: softmax}\ntrain: "+
+			"{%s, optimizer: {lr: 1}, stop: {%s}}\nsync: [{match: '*', %s}]\nwork: {policy: %s}\n", batch, stop, rule, policy), configs.Options{})
+		if ds.Failed() {
+			t.Fatal(ds)
+		}
+		workers := rapid.IntRange(1, 20).Draw(t, "workers")
+		f := settings.Facts{Workers: workers, Computes: workers * rapid.IntRange(1, 3).Draw(t, "team"),
+			Rows: rapid.IntRange(100, 10000).Draw(t, "rows"), Lead: 1}
+		is := c.Length(f)
+		for _, less := range []settings.Facts{{}, {Rows: f.Rows}, {Workers: f.Workers, Computes: f.Computes}} {
+			if n := c.Length(less); n.Iterations < is.Iterations || n.Pushes < is.Pushes || n.Samples < is.Samples ||
+				n.PerIteration > is.PerIteration {
+				t.Fatalf("%+v with %+v, but %+v with %+v", n, less, is, f)
+			}
+		}
+		if limited := !strings.HasPrefix(stop, "time"); limited == math.IsInf(is.Iterations, 1) {
+			t.Fatalf("%s: %+v", stop, is)
+		}
+	})
+}
+
+// A budget that does not fit an integer is the largest there is, and not a negative one, which would be none.
+func TestABudgetBeyondIntegersIsTheLargest(t *testing.T) {
+	if n := (settings.Stop{Epochs: 1e18}).SampleBudget(60000); n != math.MaxInt64 {
+		t.Errorf("a budget of %d samples", n)
+	}
+	if n := (settings.Evaluate{EveryEpochs: 1e18}).Samples(60000); n != math.MaxInt64 {
+		t.Errorf("an evaluation every %d samples", n)
+	}
+}
+
+// A number of contributors that no run has is not taken for a negative number of samples.
+func TestRequiredBeyondIntegersLeavesTheLength(t *testing.T) {
+	for _, required := range []int64{1, 2, 1 << 61, 1<<61 + 1, math.MaxInt64} {
+		c, _, ds := configs.Parse("a.yaml", fmt.Appendf(nil, "name: a\ndata: {set: generated, rows: 640}\nmodel: {name: softmax}\n"+
+			"train: {batch_global: 64, optimizer: {lr: 1}, stop: {samples: 6400}}\nsync: [{match: '*', scheme: drop, "+
+			"required: %d}]\n", required), configs.Options{})
+		if ds.Failed() {
+			t.Fatal(ds)
+		}
+		for _, f := range []settings.Facts{{}, {Rows: 640}, {Workers: 4, Computes: 4, Rows: 640}} {
+			want, push := int64(64), int64(1)
+			if f.Computes > 0 {
+				push = 16
+			}
+			if required <= 2 {
+				want = required * push
+			}
+			if n := c.Length(f); n.Accepted != want || n.Iterations != math.Ceil(6400/float64(want)) {
+				t.Errorf("required %d, %+v: %d samples of an iteration count, want %d: %+v", required, f, n.Accepted, want, n)
+			}
+		}
+	}
+}

@@ -1,9 +1,11 @@
-package configs
+package keys_test
 
 import (
 	"strings"
 	"testing"
 
+	"fluentps/internal/configs"
+	"fluentps/internal/configs/configstest"
 	"fluentps/internal/configs/keys"
 )
 
@@ -21,8 +23,8 @@ func TestExamplesOfSections(t *testing.T) {
 				key, value, _ := strings.Cut(example, ": ")
 				set = key + "=" + value
 			}
-			if _, _, ds := Parse("base.yaml", []byte(base), Options{Set: []string{set}}); ds.Failed() {
-				t.Errorf("%s: %s", set, written(t, ds))
+			if _, _, ds := configs.Parse("base.yaml", []byte(configstest.Base), configs.Options{Set: []string{set}}); ds.Failed() {
+				t.Errorf("%s: %s", set, ds.JSON())
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package configs
+package keys_test
 
 import (
 	"go/scanner"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"fluentps/internal/configs/diag"
+	"fluentps/internal/configs/keys"
 )
 
 var (
@@ -23,9 +24,10 @@ var (
 
 // Texts of all packages name only keys that exist: a key that was renamed is renamed in every error, hint and page that the program prints.
 func TestTextsNameKeysThatExist(t *testing.T) {
-	f := newFollower()
+	known := &keys.KnownPaths{}
+	known.Fill()
 	named := 0
-	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../../..", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -49,7 +51,7 @@ func TestTextsNameKeysThatExist(t *testing.T) {
 					continue
 				}
 				named++
-				if _, known := f.known.IsText[indexText.ReplaceAllString(key, "[]")]; !known {
+				if _, is := known.IsText[indexText.ReplaceAllString(key, "[]")]; !is {
 					t.Errorf("%v: there is no key %s: %s", files.Position(at), key, diag.Clip(text))
 				}
 			}
