@@ -13,6 +13,7 @@ import (
 
 const faultExample = "{worker: 3, slow: {factor: 5}}"
 
+// faults reads the list of faults. It reports whether none has a problem.
 func (w *walker) faults(ptr *[]settings.Fault, l *keys.Leaf, n *yaml.Node) bool {
 	items, ok := w.items(l, n, "["+faultExample+"]")
 	if !ok {

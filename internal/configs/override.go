@@ -83,6 +83,7 @@ func (w *walker) noteNoKey(v *override, known *keys.KnownPaths) {
 	w.Add(d)
 }
 
+// newOverride makes an override whose text is src. Its place is a line and, for the value, the column before it.
 func newOverride(file, src string, line, col int, value string) *override {
 	shown := []string{strings.ToValidUTF8(strings.ReplaceAll(src, "\n", " "), "\uFFFD")}
 	return &override{
@@ -92,6 +93,7 @@ func newOverride(file, src string, line, col int, value string) *override {
 	}
 }
 
+// isNotKey reports whether a variable is one of notKeys.
 func isNotKey(name string) bool {
 	return slices.ContainsFunc(notKeys, func(n string) bool {
 		prefix, star := strings.CutSuffix(n, "*")
@@ -99,6 +101,7 @@ func isNotKey(name string) bool {
 	})
 }
 
+// refuse adds a problem with an override, at a column of its text, or at its key in a sweep.
 func (w *walker) refuse(v *override, col int, path, hint, format string, args ...any) {
 	line := v.key.Line
 	if v.at != nil {
@@ -272,6 +275,7 @@ func (v *override) parse(isText bool) (value *yaml.Node, msg string) {
 	return doc.Content[0], ""
 }
 
+// mark remembers that a value, and everything in it, comes from an override.
 func (w *walker) mark(n *yaml.Node, t *diag.Text) {
 	w.From[n] = t
 	for _, c := range n.Content {

@@ -52,7 +52,7 @@ func (w *walker) unknownBesideSchemes(t *keys.Table, section string, key *yaml.N
 	w.unknownKey(t, section, key)
 }
 
-// phases reads the list of schemes of a rule.
+// phases reads the list of schemes of a rule. It reports whether none has a problem.
 func (w *walker) phases(ptr *[]settings.Phase, l *keys.Leaf, n *yaml.Node) bool {
 	items, ok := w.items(l, n, keys.SchemesExample)
 	if ok && len(items) < 2 {

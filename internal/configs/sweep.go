@@ -119,6 +119,7 @@ func (w *walker) product(n *yaml.Node) [][]setting {
 	return points
 }
 
+// pointList lists the points of a list of settings.
 func (w *walker) pointList(n *yaml.Node) (points [][]setting) {
 	if len(n.Content) > PointsMax {
 		w.Fatal(n, keys.SweepKey, "sweep fewer values", "%d runs, at most %d", len(n.Content), PointsMax)

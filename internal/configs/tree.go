@@ -144,6 +144,7 @@ func (w *walker) own(n *yaml.Node) *yaml.Node {
 	return w.copied(diag.Deref(n))
 }
 
+// copied copies a value, and remembers for each part of the copy where the original comes from.
 func (w *walker) copied(n *yaml.Node) *yaml.Node {
 	c := *n
 	if t := w.From[n]; t != nil {

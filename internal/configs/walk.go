@@ -105,10 +105,12 @@ func (w *walker) decimalComma(t *keys.Table, rel string, n *yaml.Node, i int) bo
 	return true
 }
 
+// duplicate reports a key that is in its section twice.
 func (w *walker) duplicate(key, first *yaml.Node, path string) {
 	w.Fatal(key, path, "keep one of them", "the key is here again; it is first at %s", w.Where(first))
 }
 
+// section reads a section of a table.
 func (w *walker) section(t *keys.Table, rel string, key, value *yaml.Node, unknown func(*keys.Table, string, *yaml.Node)) {
 	t.Sections[rel] = key
 	path := diag.Join(t.Prefix, rel)
@@ -295,6 +297,7 @@ func (w *walker) finish(t *keys.Table, n *yaml.Node) {
 	}
 }
 
+// missingHint says how to set a key that is missing.
 func missingHint(l *keys.Leaf) string {
 	if len(l.Values()) > 0 {
 		return "it is one of: " + strings.Join(l.Values(), ", ")

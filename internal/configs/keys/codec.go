@@ -43,7 +43,8 @@ func ofFine(p *Problem) *Problem {
 	return p
 }
 
-// Read puts the value of the node into the leaf's destination, or returns all its problems.
+// Read puts the value of the node into the leaf's destination, or returns all its problems. override says that the value comes from an
+// override, whose texts need no quotes.
 func (l *Leaf) Read(n *yaml.Node, override bool) []*Problem {
 	var p *Problem
 	switch ptr := l.Ptr.(type) {

@@ -13,8 +13,8 @@ import (
 	"fluentps/ps/scheme"
 )
 
-// holder holds a configuration to the terms of the schemes and policies that it chooses. Of what it reads, each part may
-// be unknown: a key has a problem already, and no error may follow from its value.
+// holder holds a configuration to the terms of the schemes and policies that it chooses. Each part of what it reads may be
+// unknown, because a key has a problem already; no error may follow from the value of such a key.
 type holder struct {
 	*checks
 	t     *keys.Table
@@ -119,6 +119,7 @@ func (h *holder) chain(chain []terms.Term, name, key string, i, k int) *stated {
 	return nil
 }
 
+// tell adds the error of a term that is broken, at its key.
 func (h *holder) tell(s *stated) {
 	at := h.place(s)
 	if at == nil || at.Bad {

@@ -27,6 +27,7 @@ func (w *walker) items(l *keys.Leaf, n *yaml.Node, example string) (items []*yam
 	return n.Content, true
 }
 
+// rules reads the rules of sync. It reports whether none has a problem.
 func (w *walker) rules(ptr *[]settings.Rule, l *keys.Leaf, n *yaml.Node) bool {
 	items, ok := w.items(l, n, `[{match: "*", scheme: bsp}]`)
 	if !ok {
@@ -125,8 +126,8 @@ func (w *walker) crossPush(t *keys.Table, e scheme.Entry, r *settings.Rule) {
 	}
 }
 
-// crossCache demands deltas where workers add their own updates to their copies: what an optimizer on the server makes of
-// a gradient they do not know.
+// crossCache demands deltas where workers add their own updates to their copies: they do not know what an optimizer on the
+// server makes of a gradient.
 func (w *walker) crossCache(t *keys.Table, e scheme.Entry, r *settings.Rule) {
 	cache, push := t.ByPath["cache"], t.ByPath["push"]
 	if cache == nil || cache.Bad || push.Bad || e.CopiesOf(r.Params) == scheme.Pulled || r.Push == settings.PushDelta {
@@ -136,8 +137,8 @@ func (w *walker) crossCache(t *keys.Table, e scheme.Entry, r *settings.Rule) {
 		"a worker adds its own updates to its copy, and with push: %s it does not know them", r.Push)
 }
 
-// tryScheme builds the scheme for two workers and throws it away: only its constructor knows which keys
-// contradict each other.
+// tryScheme builds the scheme for two workers and throws it away, because only its constructor knows which keys contradict
+// each other.
 func tryScheme(e scheme.Entry, r *settings.Phase) error {
 	if _, bounded := e.LeadMax(r.Params); !bounded && r.Common.Fold == scheme.FoldRank {
 		return fmt.Errorf("fold: rank needs a bound on the lead, and %s has none: staged pushes would grow without "+
@@ -171,6 +172,7 @@ func (w *walker) schemeError(t *keys.Table, e scheme.Entry, err error) {
 	w.Add(d)
 }
 
+// unknownInRule reports a key that a rule, or an item of schemes, does not have with its scheme.
 func (w *walker) unknownInRule(t *keys.Table, key *yaml.Node, name string, known bool) {
 	path := diag.Join(t.Prefix, key.Value)
 	if key.Value == "until" { // an item of schemes has the key
