@@ -8,7 +8,7 @@ import (
 
 // BoundedDelayParams are the keys of a bounded_delay rule.
 type BoundedDelayParams struct {
-	Tau     int64   `yaml:"tau" min:"0" doc:"the delay in iterations: iteration t starts once all iterations before t - tau are finished; 0 is sequential, as bsp"`
+	Tau     int64   `yaml:"tau" min:"0" idle:"lead" doc:"the delay in iterations: iteration t starts once all iterations before t - tau are finished; 0 is sequential, as bsp"`
 	Release Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered; soft is Algorithm 3, lazy and block are as in ssp"`
 }
 

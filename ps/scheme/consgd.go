@@ -9,7 +9,7 @@ import (
 
 // ConSGDParams are the keys of a consgd rule.
 type ConSGDParams struct {
-	Staleness int64   `yaml:"staleness" min:"-1" doc:"s, the bound on c - v in iterations as in ssp; 0 is as bsp, -1 is no bound, as asp"`
+	Staleness int64   `yaml:"staleness" min:"-1" idle:"lead" doc:"s, the bound on c - v in iterations as in ssp; 0 is as bsp, -1 is no bound, as asp"`
 	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"with a bound: when a delayed pull is answered, as in ssp"`
 }
 

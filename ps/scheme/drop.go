@@ -8,7 +8,7 @@ import (
 
 // DropParams are the keys of a drop rule.
 type DropParams struct {
-	Required     int64  `yaml:"required" min:"0" doc:"N_t, the number of pushes that close an iteration, those of the N_t fastest workers; 0, or more than the number of workers, means all workers, as bsp"`
+	Required     int64  `yaml:"required" min:"0" idle:"workers: an iteration waits for all pushes, and drops none" doc:"N_t, the number of pushes that close an iteration, those of the N_t fastest workers; 0, or more than the number of workers, means all workers, as bsp"`
 	Contributors string `yaml:"contributors" values:"shard,step" doc:"shard: each shard takes the first N_t pushes that it receives, so the contributors to an iteration may differ between shards; step: the first shard of the rule does so, and the others take the pushes of the same workers"`
 }
 
@@ -27,6 +27,9 @@ func (p *DropParams) Check() error {
 	}
 	return nil
 }
+
+// ClosedBy is N_t.
+func (p *DropParams) ClosedBy() int64 { return p.Required }
 
 // drop is bsp with backup workers: v is the number of iterations closed, and slow workers may be behind it.
 var drop = Entry{

@@ -13,8 +13,8 @@ import (
 
 // DSPSParams are the keys of a dsps rule.
 type DSPSParams struct {
-	SMin      int64   `yaml:"s_min" min:"0" doc:"the bound on c - v among workers of equal speed"`
-	SMax      int64   `yaml:"s_max" min:"0" doc:"the bound where one worker is at least twice as slow as another, the weak threshold w of the original; at least s_min"`
+	SMin      int64   `yaml:"s_min" min:"0" idle:"lead" doc:"the bound on c - v among workers of equal speed"`
+	SMax      int64   `yaml:"s_max" min:"0" idle:"lead" doc:"the bound where one worker is at least twice as slow as another, the weak threshold w of the original; at least s_min"`
 	Window    int64   `yaml:"window" min:"1" doc:"iterations of v between two measurements of the speeds"`
 	Smoothing float64 `yaml:"smoothing" min:"0.01" max:"1" doc:"share of the newest iteration in the moving average of a worker's iteration time; 1 ignores all earlier ones"`
 	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered; when the bound rises, all delayed pulls are judged anew"`

@@ -20,8 +20,8 @@ const (
 
 // DSSPParams are the keys of a dssp rule.
 type DSSPParams struct {
-	SL      int64    `yaml:"s_l" min:"0" doc:"lower end of the staleness range: up to this lead nobody waits"`
-	SU      int64    `yaml:"s_u" min:"0" doc:"upper end of the staleness range, at least s_l; with s_u = s_l it is ssp"`
+	SL      int64    `yaml:"s_l" min:"0" idle:"lead" doc:"lower end of the staleness range: up to this lead nobody waits"`
+	SU      int64    `yaml:"s_u" min:"0" idle:"lead" doc:"upper end of the staleness range, at least s_l; with s_u = s_l it is ssp"`
 	Mode    DSSPMode `yaml:"mode" values:"bounded,literal" doc:"bounded keeps every running worker within s_u; literal follows the published listing, which renews grants without end, so workers that are always faster hardly ever wait"`
 	Release Release  `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered, once its lead is within s_l again; the listing has soft"`
 }

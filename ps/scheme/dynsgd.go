@@ -11,7 +11,7 @@ import (
 // DynSGDParams are the keys of a dynsgd rule.
 type DynSGDParams struct {
 	Versions  string  `yaml:"versions" values:"single,multi" doc:"single weighs a push by 1/d, where d - 1 pushes were committed since its worker pulled; multi keeps the mean of the pushes of each version, so that each of its d pushes weighs 1/d in the end"`
-	Staleness int64   `yaml:"staleness" min:"-1" doc:"s, the bound on c - v in iterations as in ssp; 0 is as bsp, -1 is no bound, as asp (single only)"`
+	Staleness int64   `yaml:"staleness" min:"-1" idle:"lead" doc:"s, the bound on c - v in iterations as in ssp; 0 is as bsp, -1 is no bound, as asp (single only)"`
 	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"with a bound: when a delayed pull is answered, as in ssp"`
 }
 

@@ -10,7 +10,7 @@ import (
 
 // ESSPParams are the keys of an essp rule.
 type ESSPParams struct {
-	Staleness int64 `yaml:"staleness" min:"0" doc:"s: a worker starts iteration c on a copy of clock c - s or newer; 0 reads what bsp reads"`
+	Staleness int64 `yaml:"staleness" min:"0" idle:"lead" doc:"s: a worker starts iteration c on a copy of clock c - s or newer; 0 reads what bsp reads"`
 }
 
 // Check names the key, the value, the limit and the way out.

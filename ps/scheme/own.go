@@ -125,6 +125,9 @@ var RuleKeys = []string{"match", "servers", "scheme", "schemes", "until", "fold"
 // namePattern is the pattern of a scheme's name: a YAML value without quotes.
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
+// idlePattern is the pattern of the tag idle of a number: what it does nothing beyond, so that check warns of it.
+var idlePattern = regexp.MustCompile(`^(lead|pushes|workers: .+)?$`)
+
 // Add adds entries of other modules to the table. It fails if an entry lacks a field or if its name is taken. It must be called before a
 // configuration is read, because reading accepts only the schemes in the table.
 func Add(entries ...Entry) error {
@@ -190,6 +193,9 @@ func checkParams(p Params) error {
 			return fmt.Errorf("%s of its Params is a word and needs the tag values, the allowed words separated by commas", f.Name)
 		case !isKeyKind(f.Type.Kind()):
 			return fmt.Errorf("%s of its Params is a %v; a key is a bool, int64, float64 or string", f.Name, f.Type)
+		case !idlePattern.MatchString(f.Tag.Get("idle")):
+			return fmt.Errorf("%s of its Params has the tag idle:%q, must be lead, pushes, or workers: and what happens then",
+				f.Name, f.Tag.Get("idle"))
 		case !namePattern.MatchString(key):
 			return fmt.Errorf("%s of its Params has the key %q; a key is small letters, digits and _", f.Name, key)
 		case seen[key]:

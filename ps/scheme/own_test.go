@@ -113,6 +113,8 @@ func TestAddRefusesWhatIsIncomplete(t *testing.T) {
 			"Untagged of its Params needs the tags yaml (the key) and doc"},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &leastless{} } },
 			"Boundless of its Params is a number and needs the tag min"},
+		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &idleless{} } },
+			`Most of its Params has the tag idle:"bound", must be lead, pushes, or workers: and what happens then`},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &wordless{} } },
 			"Word of its Params is a word and needs the tag values"},
 		{func(e *scheme.Entry) { e.Params = func() scheme.Params { return &hidden{} } }, "state of its Params is not exported"},
@@ -145,6 +147,9 @@ type untagged struct{ Untagged int64 }
 type leastless struct {
 	Boundless int64 `yaml:"boundless" doc:"no least value"`
 }
+type idleless struct {
+	Most int64 `yaml:"most" min:"0" idle:"bound" doc:"idle beyond what nobody knows"`
+}
 type wordless struct {
 	Word string `yaml:"word" doc:"no values"`
 }
@@ -172,5 +177,6 @@ func (*doubled) Check() error   { return nil }
 func (*misnamed) Check() error  { return nil }
 func (*untagged) Check() error  { return nil }
 func (*leastless) Check() error { return nil }
+func (*idleless) Check() error  { return nil }
 func (*wordless) Check() error  { return nil }
 func (*listed) Check() error    { return errors.New("not reached") }

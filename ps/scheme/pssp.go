@@ -36,7 +36,7 @@ const (
 
 // PSSPParams are the keys of a pssp rule.
 type PSSPParams struct {
-	Staleness        int64      `yaml:"staleness" min:"0" doc:"s: up to this lead nobody is paused (but see cut_off)"`
+	Staleness        int64      `yaml:"staleness" min:"0" idle:"lead" doc:"s: up to this lead nobody is paused (but see cut_off)"`
 	Mode             PSSPMode   `yaml:"mode" values:"constant,dynamic" doc:"constant pauses with the given probability, dynamic with alpha / (1 + e^(centre - k)), where k = i - v and i is the iteration just pushed"`
 	Probability      float64    `yaml:"probability" min:"0" max:"1" doc:"c of mode: constant; 1 is ssp, 0 is asp, and 1/c - 1 is the mean number of iterations beyond s before a pause"`
 	Alpha            float64    `yaml:"alpha" min:"0" max:"1" doc:"of mode: dynamic; the factor of its formula, 1 as in the released code"`
@@ -45,7 +45,7 @@ type PSSPParams struct {
 	CutOff           bool       `yaml:"cut_off" doc:"of mode: dynamic; false also pauses below s, any worker that leads the slowest"`
 	Coin             PSSPCoin   `yaml:"coin" values:"server,shard" doc:"the shards that one coin decides for: server is all shards of the rule on one server, each with its own probability, since one request has one coin; shard is each shard by itself, so a worker is paused more often the more shards there are"`
 	PauseOnlyFastest bool       `yaml:"pause_only_fastest" doc:"true pauses only a worker that no other has overtaken; false pauses any worker, which the bound in the mean needs"`
-	HardCap          int64      `yaml:"hard_cap" min:"0" doc:"beyond this lead every pull waits; at least s, or 0 for no cap; with a cap there is a bound on c - v, which fold: rank needs"`
+	HardCap          int64      `yaml:"hard_cap" min:"0" idle:"lead" doc:"beyond this lead every pull waits; at least s, or 0 for no cap; with a cap there is a bound on c - v, which fold: rank needs"`
 	Recheck          bool       `yaml:"recheck" doc:"true answers a paused pull only when its lead is within s again, which the bound in the mean needs; false is as in the released code: at the step of v that release names, whatever the lead"`
 	Release          Release    `yaml:"release" values:"soft,lazy,block" doc:"when a paused pull is answered, if recheck allows it"`
 }

@@ -10,7 +10,7 @@ import (
 
 // QuorumParams are the keys of a quorum rule.
 type QuorumParams struct {
-	Required int64   `yaml:"required" min:"0" doc:"K, the number of different workers whose pushes of the newest version must have arrived before the grace period begins; 0 is a majority of the workers; with all of them a version waits for each, as under bsp"`
+	Required int64   `yaml:"required" min:"0" idle:"workers: a version waits for the pushes of all" doc:"K, the number of different workers whose pushes of the newest version must have arrived before the grace period begins; 0 is a majority of the workers; with all of them a version waits for each, as under bsp"`
 	MAD      float64 `yaml:"mad" min:"0" max:"100" doc:"k in median + k * MAD, the length of the grace period, where MAD is the median of the distances from the median; of how long after the first push of a version the others arrived lately"`
 	GraceMax float64 `yaml:"grace_max" min:"0" max:"100" doc:"the longest grace period, in multiples of the time that the round took until K workers had arrived; 0 never waits after the K-th"`
 }
@@ -41,6 +41,11 @@ func (p *QuorumParams) Of(workers int) int64 {
 		return int64(workers/2 + 1)
 	}
 	return min(p.Required, int64(workers))
+}
+
+// VersionText says what a version is.
+func (p *QuorumParams) VersionText(workers int) string {
+	return fmt.Sprintf("one for the pushes of %d to %d workers", p.Of(workers), workers)
 }
 
 var quorum = Entry{

@@ -9,7 +9,7 @@ import (
 
 // RennalaParams are the keys of a rennala rule.
 type RennalaParams struct {
-	Pushes int64 `yaml:"pushes" min:"0" doc:"B, the number of pushes computed on the newest version that make the next one, of any workers; 0 is the number of workers"`
+	Pushes int64 `yaml:"pushes" min:"0" idle:"pushes" doc:"B, the number of pushes computed on the newest version that make the next one, of any workers; 0 is the number of workers"`
 }
 
 // Check names the key, the value, the limit and the way out.
@@ -30,6 +30,12 @@ func (p *RennalaParams) Several(workers int) (int64, bool) {
 		return int64(workers), false
 	}
 	return p.Pushes, false
+}
+
+// VersionText says what a version is.
+func (p *RennalaParams) VersionText(workers int) string {
+	pushes, _ := p.Several(workers)
+	return fmt.Sprintf("one for %d pushes of the newest version", pushes)
 }
 
 var rennala = Entry{

@@ -11,7 +11,7 @@ import (
 
 // RingleaderParams are the keys of a ringleader rule.
 type RingleaderParams struct {
-	Staleness int64   `yaml:"staleness" min:"-1" doc:"s, the bound on c - v in iterations as in ssp, so that a fast worker does not add ever more gradients to one step; -1 is no bound, as in the paper"`
+	Staleness int64   `yaml:"staleness" min:"-1" idle:"lead" doc:"s, the bound on c - v in iterations as in ssp, so that a fast worker does not add ever more gradients to one step; -1 is no bound, as in the paper"`
 	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"with a bound: when a delayed pull is answered, as in ssp"`
 }
 
@@ -25,6 +25,9 @@ func (p *RingleaderParams) Check() error {
 
 // Several implements Several: a version has at least one push of each worker.
 func (p *RingleaderParams) Several(workers int) (int64, bool) { return int64(workers), false }
+
+// VersionText says what a version is.
+func (p *RingleaderParams) VersionText(int) string { return "one when every worker has pushed" }
 
 var ringleader = Entry{
 	Name: "ringleader",

@@ -185,6 +185,17 @@ type Several interface {
 	Several(workers int) (pushes int64, exact bool)
 }
 
+// ClosedBy is what Params have where an iteration may close with the pushes of some workers: how many pushes close it; 0: those of all.
+type ClosedBy interface {
+	ClosedBy() (pushes int64)
+}
+
+// VersionText is what Params have that say themselves what a version is among so many workers, such as "one when every worker has pushed";
+// for others plan says it.
+type VersionText interface {
+	VersionText(workers int) string
+}
+
 // Common holds the keys that every scheme shares.
 type Common struct {
 	Fold   FoldOrder `yaml:"fold,omitempty" values:"rank,arrival" doc:"rank: an iteration's pushes are folded in rank order when it closes; arrival: as they come; default: the scheme's"`

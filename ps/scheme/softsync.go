@@ -9,9 +9,9 @@ import (
 
 // SoftsyncParams are the keys of a softsync rule.
 type SoftsyncParams struct {
-	Q         int64   `yaml:"q" min:"1" doc:"number of pushes that make a version, of any workers and iterations; 1 commits each push, as asp does"`
+	Q         int64   `yaml:"q" min:"1" idle:"pushes" doc:"number of pushes that make a version, of any workers and iterations; 1 commits each push, as asp does"`
 	Lambda0   float64 `yaml:"lambda0" min:"0" max:"1" as:"float32" doc:"the weight of a push is lambda0 / tau, where tau is the number of versions made since its worker pulled, at least 1; 0 weighs all pushes alike"`
-	Staleness int64   `yaml:"staleness" min:"-1" doc:"s, the bound on c - v in iterations as in ssp; -1 is no bound, as asp"`
+	Staleness int64   `yaml:"staleness" min:"-1" idle:"lead" doc:"s, the bound on c - v in iterations as in ssp; -1 is no bound, as asp"`
 	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"with a bound: when a delayed pull is answered, as in ssp"`
 }
 

@@ -9,7 +9,7 @@ import (
 
 // SSPParams are the keys of an ssp rule.
 type SSPParams struct {
-	Staleness int64   `yaml:"staleness" min:"0" doc:"s, the bound on c - v in iterations; 0 is bsp"`
+	Staleness int64   `yaml:"staleness" min:"0" idle:"lead" doc:"s, the bound on c - v in iterations; 0 is bsp"`
 	Release   Release `yaml:"release" values:"soft,lazy,block" doc:"when a delayed pull is answered: soft at the next step of v, lazy when all workers have finished the iteration that this worker has just pushed, block as lazy, together with all pulls for the same iteration that arrive meanwhile"`
 	Cache     bool    `yaml:"cache" doc:"a worker keeps its copy, with its own updates added, and pulls only when the clock of that copy is below c - s: up to s of s+1 iterations need no pull; needs push: delta"`
 }

@@ -12,7 +12,7 @@ import (
 type VAPParams struct {
 	V0        float64 `yaml:"v0" min:"0" doc:"the bound in the first iteration, v0/sqrt(t) in iteration t = v+1; in units of weight times the largest element of a pushed mean; times the learning rate it is the change of a parameter"`
 	Strict    bool    `yaml:"strict" doc:"true keeps the bound for every worker, and all other rules must never make a worker wait (asp, softsync, vap); false commits the pushes of the slowest worker at once, and goes with any rule"`
-	Staleness int64   `yaml:"staleness" min:"-1" doc:"with strict: false, s, a bound on c - v in iterations as in ssp with a soft barrier (ClockVAP); -1 is no bound"`
+	Staleness int64   `yaml:"staleness" min:"-1" idle:"lead" doc:"with strict: false, s, a bound on c - v in iterations as in ssp with a soft barrier (ClockVAP); -1 is no bound"`
 	Release   Release `yaml:"release" values:"soft,lazy" doc:"when a push that must wait is committed and the pull behind it is answered: soft once the push fits, lazy once no update of its worker is in transit"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"fluentps/internal/configs/diag"
 	"fluentps/internal/configs/keys"
@@ -15,9 +16,6 @@ import (
 func matchesAny(glob string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return shard.Match(glob, name) })
 }
-
-// bounds are the keys of all schemes that bound how far a worker may lead.
-var bounds = []string{"staleness", "tau", "s_l", "s_u", "s_min", "s_max", "hard_cap"}
 
 // rules checks the rules of sync.
 func (w *idler) rules() {
@@ -67,8 +65,8 @@ func (w *idler) phase(t *keys.Table, e scheme.Entry, ph *settings.Phase) {
 		t.SetDefault(d.Spec.Path, d.Spec.Def)
 	}
 	for _, l := range t.Leaves {
-		if bound, ok := l.Ptr.(*int64); ok && slices.Contains(bounds, diag.LastName(l.Path)) {
-			w.bound(l, float64(*bound))
+		if v, ok := l.Ptr.(*int64); ok && l.Idle != "" {
+			w.beyond(l, *v, ph)
 		}
 	}
 	if l := t.ByPath["weight"]; ph.Common.Weight > 1 {
@@ -76,32 +74,24 @@ func (w *idler) phase(t *keys.Table, e scheme.Entry, ph *settings.Phase) {
 			"with %s, each push changes the parameters %s times as much as a whole iteration", diag.FormatNumber(ph.Common.Weight),
 			diag.FormatNumber(ph.Common.Weight))
 	}
-	switch p := ph.Params.(type) {
-	case *scheme.DropParams:
-		if n := int64(w.f.Workers); n > 0 && p.Required > n {
-			w.warn(t.ByPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n),
-				"%d is more than the %s: an iteration waits for all pushes, and drops none", p.Required, diag.FormatCount(float64(n), "worker"))
-		}
-	case *scheme.QuorumParams:
-		if n := int64(w.f.Workers); n > 0 && p.Required > n {
-			w.warn(t.ByPath["required"], fmt.Sprintf("set it below %d, or use scheme: bsp", n),
-				"%d is more than the %s: a version waits for the pushes of all", p.Required, diag.FormatCount(float64(n), "worker"))
-		}
-	case *scheme.RennalaParams:
-		if float64(p.Pushes) > w.n.Pushes {
-			w.warn(t.ByPath["pushes"], fmt.Sprintf("set it to %s or less", diag.FormatWhole(w.n.Pushes)),
-				"%d pushes for a version, but the run has at most %s: it makes no version before its end", p.Pushes,
-				diag.FormatCount(w.n.Pushes, "push"))
-		}
-	case *scheme.SoftsyncParams:
-		if float64(p.Q) > w.n.Pushes {
-			w.warn(t.ByPath["q"], fmt.Sprintf("set it to %s or less", diag.FormatWhole(w.n.Pushes)),
-				"%d pushes for a version, but the run has %s%s: it makes no version before its end", p.Q, settings.AtMostUnless(w.n.Exact),
-				diag.FormatCount(w.n.Pushes, "push"))
-		}
-	}
 	if l := t.ByPath["until"]; l != nil {
 		w.until(l, ph.Until)
+	}
+}
+
+// beyond warns of a number of a scheme from which on, by its tag idle, it does nothing in this run.
+func (w *idler) beyond(l *keys.Leaf, v int64, ph *settings.Phase) {
+	what, then, _ := strings.Cut(l.Idle, ": ")
+	switch n := int64(w.f.Workers); {
+	case what == "lead":
+		w.bound(l, float64(v))
+	case what == "workers" && n > 0 && v > n:
+		w.warn(l, fmt.Sprintf("set it below %d, or use scheme: bsp", n),
+			"%d is more than the %s: %s", v, diag.FormatCount(float64(n), "worker"), then)
+	case what == "pushes" && float64(v) > w.n.Pushes:
+		w.warn(l, fmt.Sprintf("set it to %s or less", diag.FormatWhole(w.n.Pushes)),
+			"%d pushes for a version, but the run has %s%s: it makes no version before its end", v,
+			settings.AtMostUnless(w.n.Exact && ph.Exact(w.f.Workers)), diag.FormatCount(w.n.Pushes, "push"))
 	}
 }
 

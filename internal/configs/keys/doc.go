@@ -12,6 +12,8 @@
 //	when    key=words, with words as in values: the key exists only if that key has one of them. That key comes earlier, in the same or
 //	        an outer section
 //	as      float32: the arithmetic that the number ends in, which must hold it
+//	idle    of a number of a scheme: what it does nothing beyond: lead: the lead that the length of the run allows; pushes: those of the
+//	        run; workers: TEXT: their number, where TEXT is what happens then
 //	doc     what the key is for
 //
 // The order of the fields is that of the resolved form.

@@ -102,7 +102,7 @@ func rowsOf(defaults reflect.Value) (rows []row) {
 // specOf reads the tags of a field; the default is not in them. earlier are the keys that a when tag may name.
 func specOf(path string, tag reflect.StructTag, earlier []row) Spec {
 	s := Spec{Path: path, Span: spanOf(tag), Words: wordsOf(tag.Get("values")), Text: textForms[tag.Get("form")],
-		single: tag.Get("as") == "float32", Doc: tag.Get("doc")}
+		single: tag.Get("as") == "float32", Doc: tag.Get("doc"), Idle: tag.Get("idle")}
 	if tag.Get("values") == "@models" {
 		s.Doc += workload.OwnDocs()
 	}

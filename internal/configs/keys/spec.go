@@ -28,6 +28,7 @@ type Spec struct {
 	Items      int             // fewest items of a list
 	Only       *Condition      // the key exists only then
 	Doc        string
+	Idle       string // of a number of a scheme: what it does nothing beyond; see the package
 }
 
 // Values lists the legal words; nil: any. The list is not cached, because schemes may be added at run time.
@@ -176,6 +177,7 @@ type Key struct {
 	Limit    string   // of its numbers: "must be at least 1"; "": none
 	With     string   // the key and the values with which it exists: "data.set: csv or libsvm"; "": always
 	Doc      string
+	Idle     string // of a number of a scheme: what it does nothing beyond; see the package
 }
 
 // All lists every key, except for the keys of single schemes, which are in the table of schemes.

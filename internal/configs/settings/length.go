@@ -178,8 +178,8 @@ func (c *Config) accepted(samples int64, f Facts) (least int64, drops bool) {
 				continue
 			}
 			contributors := int64(1) // of an iteration whose other pushes were stale
-			if p, drops := ph.Params.(*scheme.DropParams); drops {
-				contributors = p.Required
+			if p, some := ph.Params.(scheme.ClosedBy); some {
+				contributors = p.ClosedBy()
 			}
 			if contributors > 0 && (f.Workers == 0 || contributors < int64(f.Workers)) {
 				drops = true
@@ -201,7 +201,7 @@ func (ph *Phase) lasts(versions float64, workers int) (iterations, pushes float6
 		}
 		return versions, pushes
 	}
-	if !ph.exact(workers) {
+	if !ph.Exact(workers) {
 		return math.Inf(1), math.Inf(1)
 	}
 	pushes = versions * float64(ph.Several(workers))
@@ -231,8 +231,8 @@ func (ph *Phase) Several(workers int) int64 {
 	return 1
 }
 
-// exact reports whether the number of versions says how many pushes the workers have made.
-func (ph *Phase) exact(workers int) bool {
+// Exact reports whether the number of versions says how many pushes the workers have made.
+func (ph *Phase) Exact(workers int) bool {
 	if e, ok := scheme.All.Lookup(ph.Scheme); ok && e.DropsStale {
 		return false
 	}

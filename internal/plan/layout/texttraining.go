@@ -198,9 +198,9 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 	if n.Turns > 1 {
 		meaning = "one for each of its exchanges"
 	}
-	if p, drops := ph.Params.(*scheme.DropParams); drops && p.Required > 0 && p.Required < int64(f.Workers) {
-		meaning, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.Required, f.Workers),
-			perPush*float64(p.Required)
+	if p, some := ph.Params.(scheme.ClosedBy); some && p.ClosedBy() > 0 && p.ClosedBy() < int64(f.Workers) {
+		meaning, batch = fmt.Sprintf("one for each iteration, of the pushes of %d of %d workers", p.ClosedBy(), f.Workers),
+			perPush*float64(p.ClosedBy())
 	}
 	if !ph.Whole() {
 		several := float64(ph.Several(f.Workers))
@@ -209,17 +209,10 @@ func updatesText(ph *configs.Phase, n configs.Length, f configs.Facts, from, to 
 			versions = math.Ceil((to - from) * float64(n.Accepted) / (perPush * several))
 		}
 		meaning, batch = "one for each push", perPush*several
-		switch p := ph.Params.(type) {
-		case *scheme.RingleaderParams:
-			meaning = "one when every worker has pushed"
-		case *scheme.QuorumParams:
-			meaning = fmt.Sprintf("one for the pushes of %d to %d workers", p.Of(f.Workers), f.Workers)
-		case *scheme.RennalaParams:
-			meaning = fmt.Sprintf("one for %d pushes of the newest version", ph.Several(f.Workers))
-		default:
-			if several > 1 {
-				meaning = fmt.Sprintf("one for any %d pushes", ph.Several(f.Workers))
-			}
+		if p, says := ph.Params.(scheme.VersionText); says {
+			meaning = p.VersionText(f.Workers)
+		} else if several > 1 {
+			meaning = fmt.Sprintf("one for any %d pushes", ph.Several(f.Workers))
 		}
 	}
 	number, more := decimal(versions)+" updates", ""

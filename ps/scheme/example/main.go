@@ -8,7 +8,7 @@ import (
 
 // keys are the keys of a rule with `scheme: alternate` in the YAML.
 type keys struct {
-	Staleness int64 `yaml:"staleness" min:"0" doc:"bound on c - v in even iterations; the bound in odd iterations is 0"`
+	Staleness int64 `yaml:"staleness" min:"0" idle:"lead" doc:"bound on c - v in even iterations; the bound in odd iterations is 0"`
 }
 
 func (k *keys) Check() error { return scheme.CheckTags(k) }
