@@ -54,14 +54,14 @@ func (m *synthetic) Forward(x Batch, wait func(layer int)) (loss float64, correc
 	return float64(x.N), 0, nil
 }
 
-// Backward writes the gradients once for each batch size. They are the same in every iteration, and a step without computing must
-// not touch memory.
+// Backward writes the gradients once for each batch size, and again where somebody has changed them since: an all-reduce sums in place, and
+// so do workers that compute a batch in parts. They are the same in every iteration, and a step without computing must not touch memory.
 func (m *synthetic) Backward(ready func(layer int)) error {
 	if m.rows == 0 || m.grads == nil {
 		panic("workload: Backward of model synthetic without a Forward, or without gradients bound")
 	}
 	for l := len(m.layers) - 1; l >= 0; l-- {
-		if m.filled != m.rows {
+		if m.filled != m.rows || m.isChanged(m.grads[l]) {
 			for i := range m.grads[l] {
 				m.grads[l][i] = float32(m.rows) * SyntheticGradient(i)
 			}
@@ -73,6 +73,21 @@ func (m *synthetic) Backward(ready func(layer int)) error {
 	}
 	m.filled, m.rows = m.rows, 0
 	return nil
+}
+
+// sampleEvery is the distance of the elements that isChanged looks at: one line of memory in 16 KiB. Whoever changes gradients in place
+// changes whole pieces of layers, which are longer, or end with the layer.
+const sampleEvery = 4096
+
+// isChanged says whether the gradients of a layer are not as Backward wrote them.
+func (m *synthetic) isChanged(grads []float32) bool {
+	for i := 0; i < len(grads); i += sampleEvery {
+		if grads[i] != float32(m.rows)*SyntheticGradient(i) {
+			return true
+		}
+	}
+	last := len(grads) - 1
+	return grads[last] != float32(m.rows)*SyntheticGradient(last)
 }
 
 // SyntheticGradient is the gradient of element i of a layer of model synthetic, for one sample. Sums of a few

@@ -28,6 +28,33 @@ func TestSyntheticGradientsAreTheirFormulaTimesTheSamples(t *testing.T) {
 	}
 }
 
+// Gradients that somebody has changed in place are written again, whichever piece of a layer that was; others are left alone.
+func TestSyntheticWritesChangedGradientsAgain(t *testing.T) {
+	const n = 3*sampleEvery + 5
+	m := newBound(t, ModelSpec{Name: "synthetic", Layers: []int{n, 7}}, 1, 2, 4, 1)
+	x := randomBatch(4, 1, 2)
+	step := func() {
+		m.Forward(x, nil)
+		m.Backward(nil)
+	}
+	step()
+	for _, piece := range [][2]int{{0, n}, {0, sampleEvery}, {sampleEvery, 2 * sampleEvery}, {3 * sampleEvery, n}, {n - 1, n}} {
+		for i := piece[0]; i < piece[1]; i++ {
+			m.grads[0][i] *= 2
+		}
+		step()
+		for i, g := range m.grads[0] {
+			if want := 4 * SyntheticGradient(i); g != want {
+				t.Fatalf("elements %v were doubled: gradient %d is %v in the next step, want %v", piece, i, g, want)
+			}
+		}
+	}
+	m.grads[0][1] = 9 // between two samples
+	if step(); m.grads[0][1] != 9 {
+		t.Error("gradients that nobody changed were written again")
+	}
+}
+
 // Over a whole run the sleeps are never too short: the next sleeps compensate for the overshoot of one, but for no more.
 func TestSyntheticComputesAtLeastItsTime(t *testing.T) {
 	m := newBound(t, ModelSpec{Name: "synthetic", Layers: []int{1, 1, 1, 1}, Compute: Cost{Fixed: 8 * time.Millisecond}}, 1, 2, 1, 1)

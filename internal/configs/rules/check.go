@@ -71,7 +71,6 @@ func (w *checks) cross(t *keys.Table, root *yaml.Node) {
 	if !t.ByPath["sync"].Bad {
 		w.crossRotations()
 		w.crossCheckpoint(t)
-		w.crossSynthetic(t)
 	}
 }
 

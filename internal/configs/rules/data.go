@@ -31,19 +31,6 @@ func (w *checks) crossAugment(t *keys.Table) {
 	}
 }
 
-// crossSynthetic refuses deltas with model synthetic: a worker turns its gradients into deltas in place, and synthetic writes its gradients
-// only once. Where workers take steps of their own, deltas have memory of their own.
-func (w *checks) crossSynthetic(t *keys.Table) {
-	name := t.ByPath["model.name"]
-	if name.Bad || w.Config.Model.Name != "synthetic" || w.Config.Local.IsSet() {
-		return
-	}
-	if r := w.deltaRule(t); r != nil {
-		w.Fatal(name.Node, name.Path, "choose a model that learns, or a scheme that pushes gradients",
-			"synthetic writes its gradients only once, but match %q (%s) would turn them into deltas in place", r.Match, r.Scheme)
-	}
-}
-
 // crossImages refuses rows of numbers for models with convolutions, which need images.
 func (w *checks) crossImages(t *keys.Table) {
 	name, set, image := t.ByPath["model.name"], t.ByPath["data.set"], t.ByPath["data.image"]

@@ -244,3 +244,24 @@ func TestThreadsMoveToAStraggler(t *testing.T) {
 		}
 	}
 }
+
+// Model synthetic writes its gradients only where they are not as it left them. Ways that sum in place change them: parts of a batch, an
+// all-reduce, deltas. With them all, the sums are exact, and the parameters those of bsp.
+func TestSyntheticHasTheSameParametersWhereSumsAreInPlace(t *testing.T) {
+	common := []string{"model={name: synthetic, layers: [90, 40]}", "train.optimizer={name: sgd, lr: 0.125}"}
+	want := mustTrain(t, load(t, common...), 6).Summary.ParametersSHA256
+	for _, k := range []struct {
+		ranks int
+		set   []string
+	}{
+		{6, []string{"work={policy: flexrr, micro: 2}", "faults=[{worker: 1, slow: {sleep: 4ms}}]"}},
+		{6, []string{"work={policy: epsp, micro: 2}"}},
+		{4, []string{"baseline=allreduce", "baseline.algorithm=ring"}},
+		{4, []string{"baseline=allreduce", "baseline.algorithm=halving"}},
+		{6, []string{"sync[0].push=delta"}},
+	} {
+		if got := mustTrain(t, load(t, append(k.set, common...)...), k.ranks).Summary.ParametersSHA256; got != want {
+			t.Errorf("%q: parameters %s, want %s", k.set, got, want)
+		}
+	}
+}
