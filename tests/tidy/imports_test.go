@@ -147,14 +147,22 @@ var allowedImports = rule{
 	},
 }
 
-// tableIsTrue: the packages in the table must exist.
+// tableIsTrue: the packages in the table must exist, and a row lists what its package imports and no more, so that each new arrow is seen.
 var tableIsTrue = rule{
 	name: "import-table-is-true",
 	check: func(tr *tree) (problems []string) {
 		rows, problems := importTable(tr)
-		packages := map[string]bool{"*": true}
+		packages, used := map[string]bool{"*": true}, map[string]map[string]bool{}
 		for _, f := range tr.goFiles() {
-			packages[f.dir], packages[rowOf(rows, f.dir)] = true, true
+			name := rowOf(rows, f.dir)
+			packages[f.dir], packages[name] = true, true
+			if used[name] == nil {
+				used[name] = map[string]bool{"*": true}
+			}
+			imports(tr, f, func(_ int, importPath string) {
+				of := strings.TrimPrefix(importPath, module+"/")
+				used[name][of], used[name][rowOf(rows, of)] = true, true
+			})
 		}
 		names := make([]string, 0, len(rows))
 		for name := range rows {
@@ -165,6 +173,8 @@ var tableIsTrue = rule{
 			for _, p := range append([]string{name}, rows[name].ours...) {
 				if !packages[p] {
 					problems = append(problems, fmt.Sprintf("%s:%d: there is no package %s", allowed, rows[name].line, p))
+				} else if p != name && !used[name][p] {
+					problems = append(problems, fmt.Sprintf("%s:%d: %s does not import %s", allowed, rows[name].line, name, p))
 				}
 			}
 		}
@@ -177,6 +187,7 @@ var tableIsTrue = rule{
 		"e/x/x.go": {Data: []byte("package x\n")},
 	},
 	want: []string{
+		"tests/tidy/imports.md:2: a does not import b",
 		"tests/tidy/imports.md:2: there is no package c",
 		"tests/tidy/imports.md:3: there is no package d",
 		"tests/tidy/imports.md:4: there is no package f/*",

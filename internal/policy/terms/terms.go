@@ -84,7 +84,7 @@ func Or(words []string) string {
 // Term is one thing that an entry forbids. All its conditions together break it.
 //
 // Why and Out have words in braces: {name} the entry that states the term, {scheme} the scheme that breaks it, {rule} its
-// rule, {match} and {schemes} what that takes and has in turn, {other} another rule, {other.scheme} its scheme, {awaits} the
+// rule, {schemes} what that has in turn, {other} another rule, {other.scheme} its scheme, {awaits} the
 // match of the first rule that waits for a straggler, {pulling} and {delta} the advice that makes workers pull before
 // every iteration, or push deltas, {in KEY} and {other in KEY} the path of a key of the rule or of the other rule, any
 // other one the value of that key; {.KEY} is a key of the rule.
