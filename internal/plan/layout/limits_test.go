@@ -43,6 +43,29 @@ func TestEncodedBytesAreInTheLimits(t *testing.T) {
 	}
 }
 
+// The memory limits count a worker's copies: for published shards a version beside the arena and s+1 pushes.
+func TestCopiesAreCountedAsMemory(t *testing.T) {
+	bytes := func(sync string) (n, arena int64) {
+		c := load(t, "train.optimizer={name: sgd, lr: 0.1}", "sync="+sync)
+		p, err := shard.Cut([]shard.Param{{Name: "a", N: 100}, {Name: "b", N: 50}},
+			shard.Options{Slice: "even", MaxBytes: 1 << 20, Servers: 2, Rules: []string{"a", "*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return WorkerBytes(c, p, 4), int64(p.Arena) * shard.ElemBytes
+	}
+	for sync, want := range map[string]int64{
+		"[{match: a, scheme: asp}, {match: '*', scheme: asp}]":                               0,
+		"[{match: a, scheme: ssp, push: delta, cache: true}, {match: '*', scheme: asp}]":     0,
+		"[{match: a, scheme: essp, staleness: 3}, {match: '*', scheme: asp}]":                5 * 400,
+		"[{match: a, scheme: essp, staleness: 3}, {match: '*', scheme: essp, staleness: 0}]": 5*400 + 2*200,
+	} {
+		if n, arena := bytes(sync); n != 2*arena+want {
+			t.Errorf("%s: %d bytes, want %d beside 2 of %d", sync, n, want, arena)
+		}
+	}
+}
+
 // A piece with its keys is never longer than a message, and no shorter than it need be.
 func TestMessagesWithKeysFit(t *testing.T) {
 	params := []workload.Param{{Name: "a.weight", Shape: []int{5000, 4000}}, {Name: "a.bias", Shape: []int{5000}},

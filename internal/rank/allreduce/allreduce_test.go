@@ -14,6 +14,7 @@ import (
 	"fluentps/internal/comm"
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/configstest"
+	"fluentps/internal/rank/sidestest"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/rank/station/stationtest"
 	"fluentps/internal/rank/train"
@@ -55,8 +56,14 @@ func load(t testing.TB, set ...string) *configs.Config {
 // reduce has the ranks of these hosts train, without a run around them. reduced hears of each iteration on rank 0, and may stop them.
 func reduce(t testing.TB, c *configs.Config, hosts string, reduced func(*AllReduce, Iteration)) []ended {
 	t.Helper()
+	return reduceOn(t, c, hosts, func() train.Options { return train.Options{Device: cpu.New(1)} }, reduced)
+}
+
+// reduceOn is reduce with other devices.
+func reduceOn(t testing.TB, c *configs.Config, hosts string, of func() train.Options, reduced func(*AllReduce, Iteration)) []ended {
+	t.Helper()
 	all := make([]ended, len(hosts))
-	stationtest.World{Config: c, Hosts: hosts}.Must(t, func(st *station.Station) error { return trainOn(st, &all[st.Me], reduced) })
+	stationtest.World{Config: c, Hosts: hosts}.Must(t, func(st *station.Station) error { return trainOn(st, &all[st.Me], of(), reduced) })
 	for rank := range all {
 		a := &all[rank]
 		if a.hash != all[0].hash || a.version != all[0].version || a.samples != all[0].samples || a.algorithm != all[0].algorithm {
@@ -68,11 +75,10 @@ func reduce(t testing.TB, c *configs.Config, hosts string, reduced func(*AllRedu
 }
 
 // trainOn trains on one rank.
-func trainOn(st *station.Station, into *ended, reduced func(*AllReduce, Iteration)) error {
-	device := cpu.New(1)
-	w, err := train.New(st, train.Options{Device: device})
+func trainOn(st *station.Station, into *ended, o train.Options, reduced func(*AllReduce, Iteration)) error {
+	w, err := train.New(st, o)
 	if err != nil {
-		return errors.Join(err, device.Close())
+		return errors.Join(err, o.Device.Close())
 	}
 	defer w.Close()
 	var hears Observer
@@ -127,6 +133,40 @@ func TestAlgorithmsOfAllreduceTrainAlike(t *testing.T) {
 		got := reduce(t, load(t, set...), "aabb", nil)[0]
 		if d := distance(got.params, want.params); !slices.Contains([]string{"mpi", "ring", "halving"}, got.algorithm) || !(d < 1e-4) {
 			t.Errorf("auto over two hosts: by %q, a difference of %g", got.algorithm, d)
+		}
+	}
+}
+
+// Sums are in the memory of hosts: where devices have memory of their own, each rank copies all parameters and all gradients once in an
+// iteration, also where the network reaches that memory, and ends with the bits that it has on the host.
+func TestAnAllreduceSumsInTheMemoryOfHosts(t *testing.T) {
+	const iterations, ranks, arena = 30, 6, 20*24 + 24 + 24*16 + 16 + 16*4 + 4
+	c := load(t, "baseline={name: allreduce, algorithm: mpi}", "model={name: mlp, layers: [24, 16]}")
+	want := reduce(t, c, "abcdef", nil)[0].hash
+	for _, reached := range []bool{false, true} {
+		count := &sidestest.Copies{}
+		got := reduceOn(t, c, "abcdef", func() train.Options {
+			d := sidestest.NewDistant(cpu.New(1), count)
+			if !reached {
+				return train.Options{Device: d}
+			}
+			return train.Options{Device: d, Placer: d}
+		}, nil)
+		if got[0].hash != want || count.Placed != 0 || count.In != iterations*ranks*arena || count.Out != iterations*ranks*arena {
+			t.Errorf("reached %v: parameters %.12s, on the host %.12s; placed %d arenas, copied %d elements in and %d out, want %d", reached,
+				got[0].hash, want, count.Placed, count.In, count.Out, iterations*ranks*arena)
+		}
+	}
+}
+
+// Model synthetic writes its gradients only where they are not as it left them, and an all-reduce sums in their place. The sums are
+// exact, and so the parameters are those of bsp.
+func TestAnAllreduceOfSyntheticHasTheParametersOfBSP(t *testing.T) {
+	common := []string{"model={name: synthetic, layers: [90, 40]}", "train.optimizer={name: sgd, lr: 0.125}"}
+	want := sidestest.Train(t, configstest.Load(t, append(common, "evaluate.every_epochs=0")...), 6, sidestest.Options{}).SHA256()
+	for _, algorithm := range []string{"ring", "halving"} {
+		if got := reduce(t, load(t, append(common, "baseline.algorithm="+algorithm)...), "aaaa", nil)[0].hash; got != want {
+			t.Errorf("%s: parameters %s, want %s", algorithm, got, want)
 		}
 	}
 }
@@ -191,7 +231,7 @@ func TestAllreduceNeedsACollective(t *testing.T) {
 		ts[i] = noCollective{ts[i]}
 	}
 	errs := stationtest.World{Config: load(t), Hosts: "aa", Transports: ts}.Each(t, func(st *station.Station) error {
-		return trainOn(st, &ended{}, nil)
+		return trainOn(st, &ended{}, train.Options{Device: cpu.New(1)}, nil)
 	})
 	for rank, err := range errs {
 		var aborted *comm.AbortError

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"fluentps/internal/rank/sidestest"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 )
@@ -63,6 +64,13 @@ func (d brittle) Download(to []float32, v kernels.Vec) error {
 	return d.Device.Download(to, v)
 }
 
+// eager is a device with memory of its own that computes and copies at once.
+func eager(of kernels.Device) kernels.Device {
+	d := sidestest.NewDistant(of, new(sidestest.Copies))
+	d.Eager = true
+	return d
+}
+
 // A device that fails ends the run with code 1 on all ranks, wherever a rank computes. The error names the rank, what it did at which
 // iteration, and the cause, and nothing panics.
 func TestADeviceThatFailsEndsTheRun(t *testing.T) {
@@ -103,7 +111,7 @@ func TestADeviceThatFailsEndsTheRun(t *testing.T) {
 					}
 					o.NewDevice = func() (kernels.Device, error) {
 						if c.distant {
-							return brittle{&distant{Device: cpu.New(1), eager: true, copied: new(copyCounts)}, at}, nil
+							return brittle{eager(cpu.New(1)), at}, nil
 						}
 						return brittle{cpu.New(1), at}, nil
 					}

@@ -15,7 +15,9 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/policy/work"
+	"fluentps/internal/rank/sidestest"
 	"fluentps/internal/show/metrics"
+	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
@@ -316,5 +318,19 @@ func TestTheRecordOfOtherWorkersIsKept(t *testing.T) {
 		if _, err := work.ParseRecord(text, workers); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A batch that is dealt travels to a device when its iteration begins: until then its rows may change.
+func TestADealtBatchTravelsWhenItsIterationBegins(t *testing.T) {
+	count := &sidestest.Copies{}
+	_, errs := world(t, load(t, "work={policy: dbs}", "train.stop={updates: 6}", "evaluate.every_epochs=0"), 6, func(o *Options) {
+		o.NewUnit = func(int) (Unit, error) { return Unit{Device: sidestest.NewDistant(cpu.New(1), count), ID: "gpu"}, nil }
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if count.Batches < 6*4 || count.Ahead != 0 {
+		t.Errorf("%d batches were uploaded, %d of them ahead", count.Batches, count.Ahead)
 	}
 }

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"fluentps/internal/comm"
+	"fluentps/internal/rank/sidestest"
+	"fluentps/internal/show/metrics"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 )
@@ -84,5 +89,74 @@ func TestMissingAndBrokenDevices(t *testing.T) {
 				t.Errorf("rank %d: error %v, want code %d and %q", rank, err, c.code, c.want)
 			}
 		}
+	}
+}
+
+// reaching is a transport that reaches the memory of devices, or gives the reason why not.
+type reaching struct {
+	comm.Transport
+	no error
+}
+
+func (r reaching) CUDAAware() error { return r.no }
+
+// With device.cuda_aware_mpi: on the network must reach the devices; otherwise the run reports the answer for each device
+// with memory of its own.
+func TestWhetherANetworkReachesTheDevice(t *testing.T) {
+	for _, c := range []struct {
+		key      string
+		no       error
+		want     string
+		problem  string
+		distance int // number of ranks with such a device
+	}{
+		{"auto", nil, "yes", "", 2},
+		{"on", nil, "yes", "", 2},
+		{"auto", errors.New("this MPI cannot"), "no: this MPI cannot", "", 2},
+		{"off", nil, "not asked: device.cuda_aware_mpi is off", "", 2},
+		{"auto", nil, "", "", 0},
+		{"on", errors.New("this MPI cannot"), "",
+			"device.cuda_aware_mpi: on, but this MPI cannot; take an MPI that is built with CUDA, or set device.cuda_aware_mpi: auto", 2},
+	} {
+		dir := t.TempDir()
+		_, errs := world(t, load(t, "device={kind: cuda, cuda_aware_mpi: "+c.key+"}", "cluster.servers=1",
+			"train.stop.updates=2"), 3, func(o *Options) {
+			if o.Transport.Rank() == 0 {
+				o.Lead.Folder = &metrics.FolderSpec{Out: filepath.Join(dir, "run")}
+			}
+			o.Transport = reaching{o.Transport, c.no}
+			if c.distance > 0 {
+				o.NewUnit = func(int) (Unit, error) {
+					return Unit{Device: sidestest.NewDistant(cpu.New(1), &sidestest.Copies{}), ID: "gpu"}, nil
+				}
+			}
+		})
+		err := errors.Join(errs...)
+		if c.problem != "" {
+			var agreed *ExitError
+			if !errors.As(err, &agreed) || agreed.Code != CodeUsage || !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("%s: error %v, want code %d and %q", c.key, err, CodeUsage, c.problem)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.ReadFile(filepath.Join(dir, "run", "run.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(info), `"cuda_aware_mpi": "`+c.want); n != c.distance ||
+			strings.Count(string(info), `"cuda_aware_mpi":`) != c.distance {
+			t.Errorf("%s: run.json says %d times %q, want %d:\n%s", c.key, n, c.want, c.distance, info)
+		}
+	}
+	_, errs := world(t, load(t, "device={kind: cuda, cuda_aware_mpi: on}", "cluster.servers=1"), 2, func(o *Options) {
+		o.NewUnit = func(int) (Unit, error) {
+			return Unit{Device: sidestest.NewDistant(cpu.New(1), &sidestest.Copies{}), ID: "gpu"}, nil
+		}
+	})
+	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "on, but ranks of one process use no MPI") {
+		t.Errorf("in one process: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fluentps/internal/comm/inproc"
+	"fluentps/internal/rank/sidestest"
 	"fluentps/internal/show/metrics"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
@@ -99,7 +100,7 @@ func (p *plant) found(t *testing.T, set []string, change func(*Options)) string 
 			wrap := func(of kernels.Device) kernels.Device { d.Device = of; return &d }
 			if unit := o.NewUnit; unit != nil {
 				o.NewUnit = func(int) (Unit, error) {
-					return Unit{Device: &distant{Device: wrap(cpu.New(1)), copied: &copyCounts{}}, ID: "gpu"}, nil
+					return Unit{Device: sidestest.NewDistant(wrap(cpu.New(1)), &sidestest.Copies{}), ID: "gpu"}, nil
 				}
 			} else {
 				o.NewDevice = func() (kernels.Device, error) { return wrap(cpu.New(1)), nil }
@@ -171,7 +172,7 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 	shared := func(o *Options) { o.thresholds.Shared = 1 }
 	apart := func(o *Options) {
 		o.NewUnit = func(int) (Unit, error) {
-			return Unit{Device: &distant{Device: cpu.New(1), copied: &copyCounts{}}, ID: "gpu"}, nil
+			return Unit{Device: sidestest.NewDistant(cpu.New(1), &sidestest.Copies{}), ID: "gpu"}, nil
 		}
 	}
 	check := func(t *testing.T, name string, p *plant, set []string, change func(*Options)) {

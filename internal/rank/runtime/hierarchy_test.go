@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,8 +13,6 @@ import (
 	"fluentps/internal/comm"
 	"fluentps/internal/comm/inproc"
 	"fluentps/internal/configs"
-	"fluentps/internal/plan/layout"
-	"fluentps/internal/rank/link"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/metrics/timings"
 	"fluentps/kernels"
@@ -49,91 +46,6 @@ func trainOn(t testing.TB, hosts string, c *configs.Config) Result {
 		t.Fatal(err)
 	}
 	return res[0]
-}
-
-// relativeDistance is the distance between two vectors, relative to the second.
-func relativeDistance(a, b []float32) float64 {
-	var diff, norm float64
-	for i := range b {
-		d := float64(a[i]) - float64(b[i])
-		diff += d * d
-		norm += float64(b[i]) * float64(b[i])
-	}
-	return math.Sqrt(diff / norm)
-}
-
-// The law of hierarchy: the result is that of the flat run, within float tolerance, for any number of ranks on each host,
-// and to the bit if each host has one rank.
-func TestHierarchyEqualsFlat(t *testing.T) {
-	for _, c := range []struct {
-		hosts string
-		teams string
-		set   []string
-	}{
-		{"aaabbb", "[[1 2] [4 5]]", nil},
-		{"aaaabb", "[[1 2 3] [5]]", nil},
-		{"aaaaaa", "[[2 3 4 5]]", nil},
-		{"abcdef", "[[2] [3] [4] [5]]", nil},
-		{"ababab", "[[2 4] [3 5]]", nil},
-		{"aabb", "[[0 1] [2 3]]", []string{"cluster.placement=colocate"}}, // members serve: host b's second rank does not, host a's leader does
-		{"aabb", "[[0 1] [2 3]]", []string{"cluster={placement: colocate, servers: 4}"}},
-		{"aaabbb", "[[1 2] [4 5]]",
-			[]string{"model={name: mlp, layers: [12, 9]}", "shards={slice: layer, max_bytes: 128B}", "send={order: priority, window: 256B}"}},
-		{"aaabbb", "[[1 2] [4 5]]", []string{"train.batch_per_worker=null", "train.batch_global=30"}},
-		{"aaabbb", "[[1 2] [4 5]]",
-			[]string{"data.partition=disjoint_contiguous", `faults=[{worker: 3, slow: {sleep: 1ms}}, {worker: 0, slow: {sleep: 1ms, from: 9}}]`}},
-	} {
-		t.Run(c.hosts+" "+strings.Join(c.set, " "), func(t *testing.T) {
-			flat := trainOn(t, c.hosts, load(t, c.set...))
-			cfg := load(t, append(slices.Clone(c.set), "cluster.hierarchy=node")...)
-			node := trainOn(t, c.hosts, cfg)
-			roles, err := layout.Roles(cfg, strings.Split(c.hosts, ""))
-			if err != nil || fmt.Sprint(roles.Teams) != c.teams {
-				t.Fatalf("teams %v, %v, want %s", roles.Teams, err, c.teams)
-			}
-			a, b := node.Summary, flat.Summary
-			if a.Workers != len(roles.Workers) || a.Computing != 4 || a.Hierarchy != "node" || a.Finished != "ok" ||
-				a.Iterations != 30 || a.Samples != b.Samples || a.MaxLead != 0 {
-				t.Errorf("summary %+v", a)
-			}
-			if x := relativeDistance(node.Parameters, flat.Parameters); !(x <= 1e-5) {
-				t.Errorf("relative difference %.3g, the limit is 1e-5", x)
-			}
-			if x := math.Abs(float64(*a.TrainLoss - *b.TrainLoss)); !(x <= 1e-5) {
-				t.Errorf("train loss %v, flat %v", *a.TrainLoss, *b.TrainLoss)
-			}
-			if one := len(roles.Workers) == 4; one && a.ParametersSHA256 != b.ParametersSHA256 {
-				t.Errorf("one rank a host: sha256 %s, flat %s", a.ParametersSHA256, b.ParametersSHA256)
-			}
-			if again := trainOn(t, c.hosts, cfg).Summary; again.ParametersSHA256 != a.ParametersSHA256 {
-				t.Errorf("sha256 %s, and another time %s", a.ParametersSHA256, again.ParametersSHA256)
-			}
-		})
-	}
-}
-
-// If sums are exact, as for the gradients of model synthetic, the bits are those of the flat run.
-func TestHierarchyEqualsFlatExactlyForIntegers(t *testing.T) {
-	set := []string{"model={name: synthetic, layers: [100, 3000, 7]}", "train.optimizer={name: sgd, lr: 0.0625}",
-		"train.stop={updates: 12}", "evaluate.every_epochs=0"}
-	flat := trainOn(t, "aaaabb", load(t, set...)).Summary
-	node := trainOn(t, "aaaabb", load(t, append(set, "cluster.hierarchy=node")...)).Summary
-	if flat.Workers != 4 || node.Workers != 2 || node.ParametersSHA256 != flat.ParametersSHA256 {
-		t.Errorf("%d workers, sha256 %s; flat %d, %s", node.Workers, node.ParametersSHA256, flat.Workers, flat.ParametersSHA256)
-	}
-}
-
-// With two ranks on each of two hosts, half as much crosses the network: parameters, gradients and their headers.
-func TestHierarchyHalvesWhatCrossesTheNetwork(t *testing.T) {
-	set := []string{"model={name: mlp, layers: [64]}"}
-	flat := trainOn(t, "aaabbb", load(t, set...)).Summary
-	node := trainOn(t, "aaabbb", load(t, append(set, "cluster.hierarchy=node")...)).Summary
-	if *flat.BytesBetween == 0 || 2**node.BytesBetween != *flat.BytesBetween {
-		t.Errorf("%d bytes between hosts, flat %d", *node.BytesBetween, *flat.BytesBetween)
-	}
-	if f := float64(node.BytesSent) / float64(flat.BytesSent); f > 0.65 { // including the messages inside a host
-		t.Errorf("%d bytes sent, flat %d", node.BytesSent, flat.BytesSent)
-	}
 }
 
 // The summary lists each member under its worker, and iterations.csv has the times of all ranks that compute.
@@ -195,89 +107,8 @@ func TestHierarchyInTheRunFolder(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "2 workers (hierarchy node: 4 ranks compute)") {
 		t.Errorf("summary.txt: %v\n%s", err, text)
 	}
-}
-
-// Teams are workers like any other under every scheme, also if they push deltas, keep copies, have their link scheduled, or
-// if members serve.
-func TestHierarchyUnderOtherSchemes(t *testing.T) {
-	for _, set := range [][]string{
-		{"sync=[{match: '*', scheme: asp}]"},
-		{"sync=[{match: '*', scheme: ssp, staleness: 2}]", `faults=[{worker: 1, slow: {factor: 3}}]`},
-		{"sync=[{match: '*', scheme: ssp, staleness: 2, cache: true, push: delta}]"},
-		{"sync=[{match: '*', scheme: essp, staleness: 2}]"},
-		{"sync=[{match: '*', scheme: consgd}]"},
-		{"sync=[{match: '*', scheme: consgd}]", "cluster.placement=colocate"},
-		{"sync=[{match: '*', scheme: r2sp}]"},
-		{"sync=[{match: 'fc1.*', scheme: bsp}, {match: '*', scheme: ssp, staleness: 1}]", "model={name: mlp, layers: [12]}"},
-		{"sync=[{match: '*', scheme: drop, contributors: step, required: 1}]"},
-	} {
-		t.Run(strings.Join(set, " "), func(t *testing.T) {
-			hosts := "aaaabbb"
-			if slices.Contains(set, "cluster.placement=colocate") {
-				hosts = "aaabb"
-			}
-			s := trainOn(t, hosts,
-				load(t, append(slices.Clone(set), "cluster.hierarchy=node", "train.stop={epochs: 6}", "evaluate.every_epochs=3")...)).Summary
-			if s.Finished != "ok" || s.Workers != 2 || s.Computing != 5 || s.Samples < 6*480 {
-				t.Errorf("summary %+v", s)
-			}
-			if acc := float64(*s.TestAccuracy); acc < 0.7 {
-				t.Errorf("test accuracy %.3f", acc)
-			}
-		})
-	}
-}
-
-// A delta is the step of the team: under BSP with plain SGD, the sum of all samples weighs as much as in the flat run.
-func TestHierarchyPushesTheDeltaOfTheTeam(t *testing.T) {
-	set := []string{"sync=[{match: '*', scheme: bsp, push: delta}]", "train.optimizer={name: sgd, lr: 0.1}"}
-	flat := trainOn(t, "aaaabb", load(t, set...))
-	node := trainOn(t, "aaaabb", load(t, append(set, "cluster.hierarchy=node")...))
-	if x := relativeDistance(node.Parameters, flat.Parameters); !(x <= 1e-5) {
-		t.Errorf("relative difference %.3g, the limit is 1e-5", x)
-	}
-}
-
-// A member starts forward on layer 0 while its leader waits for the parameters of layer 1, which leave the server only
-// after the member has launched the first kernel of the iteration.
-func TestAMemberStartsForwardBeforeAllParametersAreThere(t *testing.T) {
-	cfg := load(t, "cluster={servers: 1, hierarchy: node}", "model={name: mlp, layers: [6]}", "shards.slice=layer",
-		"train.stop={updates: 3}", "evaluate.every_epochs=0")
-	started := make(chan struct{})
-	ts := hosted("abb")
-	replies := 0
-	ts[0] = delayingSend{ts[0], func(ch comm.Chan, tag uint32) <-chan struct{} {
-		if ch != comm.Data || tag != link.TagReply|1 {
-			return nil
-		}
-		if replies++; replies != 2 {
-			return nil
-		}
-		return started
-	}}
-	res, errs := runOver(t, ts, cfg, func(o *Options) {
-		o.Host = "abb"[o.Transport.Rank():][:1]
-		o.thresholds.Inline = -1
-		if o.Transport.Rank() != 2 {
-			return
-		}
-		products := 0
-		o.NewDevice = func() (kernels.Device, error) {
-			return watched{cpu.New(1), func(k *kernels.Kernel) {
-				if k != kernels.GemmNT {
-					return
-				}
-				if products++; products == 3 {
-					close(started)
-				}
-			}}, nil
-		}
-	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	if s := res[0].Summary; replies != 4 || s.Iterations != 3 || float64(s.TrainS) >= waitMax.Seconds() {
-		t.Errorf("%d replies, %+v", replies, s)
+	if s := trainOn(t, "aaaa", load(t)).Summary; s.Hierarchy != "" || s.Computing != 0 {
+		t.Errorf("without a hierarchy: summary %+v", s)
 	}
 }
 
@@ -298,6 +129,17 @@ func TestASignalToAMemberEndsTheRun(t *testing.T) {
 	if s := res[0].Summary; s.Finished != "stopped by a signal to rank 4, host b" {
 		t.Errorf("finished %q", s.Finished)
 	}
+}
+
+// watched calls a function before each kernel is launched.
+type watched struct {
+	kernels.Device
+	launch func(k *kernels.Kernel)
+}
+
+func (d watched) Launch(k *kernels.Kernel, a kernels.Args) error {
+	d.launch(k)
+	return d.Device.Launch(k, a)
 }
 
 // A member that fails ends the run and gives the reason.
@@ -332,24 +174,4 @@ func TestAStallOfATeamIsExplained(t *testing.T) {
 	c := load(t, "cluster={servers: 1, hierarchy: node}", "stall={warn: 300ms, abort: 1h}", `faults=[{worker: 3, slow: {sleep: 30s}}]`)
 	mustStall(t, "aaabb", c, `worker 1 has waited \d+s to start iteration 1; its member w1\.1, rank 4, host b`,
 		`member w0\.1 has waited \d+s after iteration 0 for its leader, rank 1, host a`)
-}
-
-// Ranks with the same host name must share memory.
-func TestHierarchyRefusesNamesThatAreNotHosts(t *testing.T) {
-	for _, c := range []struct{ memory, names, want string }{
-		{"aabb", "aaaa", "rank 2, host a has the name of rank 0's host, but shares memory with rank 2, host a"},
-		{"aaaa", "aabb", "rank 2, host b has the name of rank 2's host, but shares memory with rank 0, host a"},
-	} {
-		res, errs := runOver(t, hosted(c.memory), load(t, "cluster={servers: 1, hierarchy: node}"), func(o *Options) {
-			o.Host = c.names[o.Transport.Rank():][:1]
-		})
-		for i, err := range errs {
-			if err == nil || res[i].Code != CodeUsage || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("rank %d: code %d, %v; want %q", i, res[i].Code, err, c.want)
-			}
-		}
-	}
-	if s := trainOn(t, "aaaa", load(t)).Summary; s.Hierarchy != "" || s.Computing != 0 {
-		t.Errorf("without a hierarchy: summary %+v", s)
-	}
 }

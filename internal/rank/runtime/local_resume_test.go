@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,4 +116,15 @@ func TestRoundsResumeBitEqual(t *testing.T) {
 			}
 		})
 	}
+}
+
+// relativeDistance is the distance between two vectors, relative to the second.
+func relativeDistance(a, b []float32) float64 {
+	var diff, norm float64
+	for i := range b {
+		d := float64(a[i]) - float64(b[i])
+		diff += d * d
+		norm += float64(b[i]) * float64(b[i])
+	}
+	return math.Sqrt(diff / norm)
 }

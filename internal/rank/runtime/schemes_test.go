@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,93 +18,6 @@ import (
 
 // straggler makes worker 3 sleep 3 ms in each iteration; the others need a fraction of one.
 const straggler = "faults=[{worker: 3, slow: {sleep: 3ms}}]"
-
-func TestLeadKeepsItsBoundWithAStraggler(t *testing.T) {
-	for _, c := range []struct {
-		sync     string
-		min, max int64
-	}{
-		{"{match: '*', scheme: bsp}", 0, 0},
-		{"{match: '*', scheme: ssp, staleness: 3}", 3, 3},
-		{"{match: '*', scheme: ssp, staleness: 3, release: lazy}", 3, 3},
-		{"{match: '*', scheme: ssp, staleness: 2, release: block}", 1, 2},
-		{"{match: '*', scheme: ssp, staleness: 2, fold: rank}", 2, 2},
-		{"{match: '*', scheme: bounded_delay, tau: 3}", 3, 3},
-		{"{match: '*', scheme: dssp, s_l: 2, s_u: 4}", 2, 4},
-		{"{match: '*', scheme: pssp, staleness: 1, probability: 0.2, hard_cap: 4}", 2, 4},
-		{"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", 1, 3},
-		{"{match: '*', scheme: drop}", 0, 0},
-		{"{match: '*', scheme: drop, required: 3}", 0, 0},
-		{"{match: '*', scheme: drop, required: 1, fold: arrival}", 0, 0},
-		{"{match: '*', scheme: softsync, q: 3, staleness: 2}", 2, 2},
-		{"{match: '*', scheme: ssp, staleness: 3, push: delta, cache: true}", 3, 3},
-		{"{match: '*', scheme: ssp, push: delta, staleness: 0, cache: true}", 0, 0},
-		{"{match: '*', scheme: essp, staleness: 0}", 0, 0},
-		{"{match: '*', scheme: essp, staleness: 3}", 3, 3},
-		{"{match: '*', scheme: softsync}", 5, 1 << 40},
-		{"{match: '*', scheme: r2sp, skip_after: 0}", 1, 1},
-		{"{match: '*', scheme: r2sp}", 1, 1 << 40},
-		{"{match: '*', scheme: asp}", 5, 1 << 40},
-		{"{match: '*', scheme: ringmaster}", 5, 1 << 40},
-		{"{match: '*', scheme: ringleader}", 5, 1 << 40},
-		{"{match: '*', scheme: ringleader, staleness: 2}", 2, 2},
-		{"{match: '*', scheme: rennala, pushes: 16}", 5, 1 << 40},
-		{"{match: '*', scheme: quorum, required: 3}", 2, 1 << 40},
-		{"{match: '*', scheme: vap, push: delta, v0: 1000}", 5, 1 << 40},
-		{"{match: '*', scheme: vap, push: delta, v0: 1000, strict: false, staleness: 2}", 2, 2},
-		{"{match: '*', scheme: pssp, mode: dynamic, significance: true, hard_cap: 4}", 2, 4},
-	} {
-		t.Run(c.sync, func(t *testing.T) {
-			samples := int64(1600)
-			if drops := strings.Contains(c.sync, "drop, required"); drops {
-				samples *= 20 // no worker waits for the straggler, whose first push takes 3 ms
-			}
-			s := trainTogether(t, load(t, "sync=["+c.sync+"]", straggler, fmt.Sprintf("train.stop={samples: %d}", samples))).Summary
-			if s.MaxLead < c.min || s.MaxLead > c.max {
-				t.Errorf("max_lead %d, want %d to %d", s.MaxLead, c.min, c.max)
-			}
-			if s.Samples < samples || s.Finished != "ok" {
-				t.Errorf("finished %q after %d samples", s.Finished, s.Samples)
-			}
-			for _, sh := range s.PerShard {
-				if sh.Pushes != sumIterations(s) || (sh.Dropped > 0) != dropsSome(c.sync) {
-					t.Errorf("shard %d got %d pushes of %d and dropped %d", sh.Shard, sh.Pushes, sumIterations(s), sh.Dropped)
-				}
-			}
-		})
-	}
-}
-
-// dropsSome says whether the scheme of a rule drops pushes beside a straggler.
-func dropsSome(sync string) bool {
-	return slices.ContainsFunc([]string{"drop, required", "ringmaster", "rennala"},
-		func(name string) bool { return strings.Contains(sync, "scheme: "+name) })
-}
-
-// A backup worker makes no other worker wait: the others train on while the straggler computes a push that will be dropped,
-// and the straggler continues at their clock, at every shard.
-func TestDropDoesNotWaitForTheStraggler(t *testing.T) {
-	for _, sync := range []string{
-		"[{match: '*', scheme: drop, required: 3}]",
-		"[{match: '*.bias', scheme: drop, required: 2}, {match: '*', scheme: drop, required: 3}]",
-		"[{match: '*.bias', scheme: asp}, {match: '*', scheme: drop, required: 3}]",
-	} {
-		s := trainTogether(t, load(t, "sync="+sync, straggler, "train.stop={samples: 4800}")).Summary
-		slow, fast := s.PerWorker[3].Iterations, s.PerWorker[0].Iterations
-		if s.Finished != "ok" || slow < 1 || slow >= fast {
-			t.Errorf("%s: finished %q after %d iterations of the straggler and %d of a fast worker", sync, s.Finished, slow, fast)
-		}
-	}
-}
-
-// Beside a scheme that waits for all, drop has nothing to drop for long, and no worker is blocked for good.
-func TestDropBesideBSP(t *testing.T) {
-	sync := "sync=[{match: '*.bias', scheme: drop, required: 3}, {match: '*', scheme: bsp}]"
-	s := mustTrain(t, load(t, sync, straggler, "train.stop={samples: 3200}"), 6).Summary
-	if s.Finished != "ok" || s.MaxLead != 0 {
-		t.Errorf("finished %q at a lead of %d", s.Finished, s.MaxLead)
-	}
-}
 
 func sumIterations(s *metrics.Summary) int64 {
 	var n int64

@@ -11,9 +11,13 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/configstest"
+	"fluentps/internal/rank/sidestest"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
+
+// waitMax is how long a test waits for an event before it fails.
+const waitMax = 20 * time.Second
 
 // lines is a buffer that many ranks may write to.
 type lines struct {
@@ -83,51 +87,12 @@ func mustStall(t *testing.T, hosts string, c *configs.Config, want ...string) {
 // cached reads each data set once for all tests.
 func cached(spec workload.DataSpec) (*dataset.Set, error) { return configstest.Data(spec) }
 
-// startGate blocks the first read of each rank's rows until all ranks have asked for theirs.
-type startGate struct {
-	mu      sync.Mutex
-	missing int
-	all     chan struct{}
-}
-
-func (b *startGate) wait() {
-	b.mu.Lock()
-	if b.missing--; b.missing == 0 {
-		close(b.all)
-	}
-	b.mu.Unlock()
-	select {
-	case <-b.all:
-	case <-time.After(waitMax):
-	}
-}
-
-// gatedData is the data of one rank of a startGate.
-type gatedData struct {
-	dataset.Table
-	once *sync.Once
-	all  *startGate
-}
-
-func (b gatedData) Fill(x []float32, y []int32, rows []int32) {
-	b.once.Do(b.all.wait)
-	b.Table.Fill(x, y, rows)
-}
-
 // beginTogether makes n workers begin together, so that none is told to stop before it has begun: a fast worker computes
 // hundreds of iterations before a busy machine lets another one begin.
 func beginTogether(n int) func(*Options) {
-	all := &startGate{missing: n, all: make(chan struct{})}
+	load := sidestest.Together(n)
 	return func(o *Options) {
-		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
-			set, err := cached(spec)
-			if err != nil {
-				return nil, err
-			}
-			mine := *set
-			mine.Train = gatedData{set.Train, new(sync.Once), all}
-			return &mine, nil
-		}
+		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) { return load(o.Transport.Rank(), spec) }
 	}
 }
 
@@ -163,4 +128,10 @@ func driverDiffers(sync string) bool {
 		}
 	}
 	return false
+}
+
+// dropsSome says whether the scheme of a rule drops pushes beside a straggler.
+func dropsSome(sync string) bool {
+	return slices.ContainsFunc([]string{"drop, required", "ringmaster", "rennala"},
+		func(name string) bool { return strings.Contains(sync, "scheme: "+name) })
 }

@@ -6,6 +6,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/core"
 	"fluentps/internal/plan/layout"
+	"fluentps/internal/rank/sidestest"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/sim"
@@ -28,7 +29,7 @@ func TestTasksHaveTheBitsOfASimulatedRun(t *testing.T) {
 			c := load(t, append(set, withoutMemory, "evaluate.every_epochs=0")...)
 			c.Simulate.Workers = 4
 			axes := func(helped *[4]int) station.Axes {
-				return station.Axes{Parts: 2, Work: func(worker int) core.Work { return &lender{me: int32(worker), helped: &helped[worker]} }}
+				return station.Axes{Parts: 2, Work: func(worker int) core.Work { return &sidestest.Lender{Me: int32(worker), Helped: &helped[worker]} }}
 			}
 			ranks := c.Simulate.Workers
 			if c.Cluster.Placement != "colocate" {

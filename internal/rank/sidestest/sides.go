@@ -3,6 +3,8 @@
 package sidestest
 
 import (
+	"errors"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/configs"
 	"fluentps/internal/core"
+	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/serve"
@@ -31,18 +34,52 @@ type Options struct {
 	Placer     func(kernels.Device) kernels.Placer
 	Load       func(rank int, spec dataset.Spec) (*dataset.Set, error)
 	Thresholds layout.Thresholds
+	Axes       func(rank int) station.Axes // nil: none
+	Warn       io.Writer                   // nil: nothing is kept
+	Decided    servernode.Decided          // told of the decisions of schemes, by all servers at once; may be nil
 }
 
 // Result is what training ends with.
 type Result struct {
+	Plan       *shard.Plan
 	Parameters []float32 // in model order
 	Servers    []*serve.Report
-	Workers    []*train.Report
-	Sent       int64 // bytes, of all ranks
+	Workers    []*train.Report // of all ranks that compute, by their index among these
+	Loss       float64         // mean over the samples that rank 0 hears of, if it serves the lead shard
+	Sent       int64           // bytes, of all ranks
+	Between    int64           // part of Sent that went to other hosts
+	Shared     int64           // bytes that were read from the shared memory of other ranks, instead of received
 }
 
 // SHA256 is the hash of the parameters.
 func (r *Result) SHA256() string { return workload.HashOf(r.Parameters) }
+
+// Shards are those of all servers, by ID.
+func (r *Result) Shards() (all []serve.ShardReport) {
+	for _, s := range r.Servers {
+		all = append(all, s.Shards...)
+	}
+	slices.SortFunc(all, func(a, b serve.ShardReport) int { return int(a.State.ID - b.State.ID) })
+	return all
+}
+
+// Pushes are the iterations that the workers have started: each is one push to every shard.
+func (r *Result) Pushes() (n int64) {
+	for _, w := range r.Workers {
+		if !w.Member {
+			n += w.Iterations
+		}
+	}
+	return n
+}
+
+// LeadMax is the largest lead at which a worker has started an iteration.
+func (r *Result) LeadMax() (most int64) {
+	for _, w := range r.Workers {
+		most = max(most, w.LeadMax)
+	}
+	return most
+}
 
 // Samples are the samples that the workers have computed.
 func (r *Result) Samples() (n int64) {
@@ -68,10 +105,21 @@ func (r *Result) Committed() int64 {
 type sides struct {
 	server *serve.Side
 	worker *train.Side
+	heard  ear // of rank 0
 }
 
 // Train trains with so many ranks until the budget of the configuration is used up.
 func Train(t testing.TB, c *configs.Config, ranks int, o Options) *Result {
+	t.Helper()
+	res, errs := Try(t, c, ranks, o)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// Try is Train that may fail: it returns the error of each rank.
+func Try(t testing.TB, c *configs.Config, ranks int, o Options) (*Result, []error) {
 	t.Helper()
 	if o.Hosts == "" {
 		o.Hosts = stationtest.OneHost(ranks)
@@ -79,12 +127,14 @@ func Train(t testing.TB, c *configs.Config, ranks int, o Options) *Result {
 	var mu sync.Mutex
 	res := &Result{}
 	var arena []float32
-	var plan *shard.Plan
 	all := make([]sides, ranks)
-	w := stationtest.World{Config: c, Hosts: o.Hosts, Transports: o.Transports, Load: o.Load, Thresholds: o.Thresholds}
+	w := stationtest.World{Config: c, Hosts: o.Hosts, Transports: o.Transports, Load: o.Load, Thresholds: o.Thresholds, Warn: o.Warn}
 	w.Closing = func(st *station.Station) stationtest.Closing { return all[st.Me].closing() }
-	w.Must(t, func(st *station.Station) error {
+	errs := w.Each(t, func(st *station.Station) error {
 		own := &all[st.Me]
+		if o.Axes != nil {
+			st.Axes = o.Axes(st.Me)
+		}
 		if err := own.open(st, o); err != nil {
 			return err
 		}
@@ -93,15 +143,20 @@ func Train(t testing.TB, c *configs.Config, ranks int, o Options) *Result {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if plan = st.Plan; arena == nil {
-			arena = make([]float32, plan.Arena)
+		if res.Plan = st.Plan; arena == nil {
+			arena = make([]float32, res.Plan.Arena)
 		}
 		own.report(res, arena)
 		res.Sent += st.Net.Traffic.Sent
+		res.Between += st.Net.Traffic.Between
+		res.Shared += st.Net.Traffic.Shared
 		return st.Net.Err()
 	})
-	res.Parameters = slices.Concat(plan.Views(arena)...)
-	return res
+	slices.SortFunc(res.Workers, func(a, b *train.Report) int { return a.Index - b.Index })
+	if errors.Join(errs...) == nil {
+		res.Parameters = slices.Concat(res.Plan.Views(arena)...)
+	}
+	return res, errs
 }
 
 // open makes the sides of a rank.
@@ -110,9 +165,9 @@ func (s *sides) open(st *station.Station, o Options) (err error) {
 		st.Net.HandleHeader(wire.Stale, func(*wire.Header) {})
 	}
 	if st.Roles.Server(st.Me) >= 0 {
-		of := serve.Options{}
+		of := serve.Options{Decided: o.Decided}
 		if st.Me == 0 {
-			of.Observer = nobody{}
+			of.Observer = &s.heard
 		}
 		if s.server, err = serve.New(st, of); err != nil {
 			return err
@@ -186,6 +241,9 @@ func (s *sides) report(to *Result, arena []float32) {
 			vectors = vectors[sh.Vectors:]
 		}
 	}
+	if s.heard.samples > 0 {
+		to.Loss = s.heard.loss / float64(s.heard.samples)
+	}
 	if s.worker != nil {
 		to.Workers = append(to.Workers, s.worker.Report())
 	}
@@ -207,12 +265,16 @@ func (s *sides) closing() stationtest.Closing {
 	return c
 }
 
-// nobody hears what happens to the lead shard.
-type nobody struct{}
+// ear hears what happens to the lead shard.
+type ear struct {
+	loss    float64
+	samples int64
+}
 
-func (nobody) Folded(wire.Header)              {}
-func (nobody) Committed(int64, int64, float64) {}
-func (nobody) Snapshot(int64, int64)           {}
-func (nobody) Kept(int64)                      {}
-func (nobody) Changed(*core.Effect)            {}
-func (nobody) Stale(int, int64)                {}
+func (e *ear) Folded(m wire.Header) { e.loss, e.samples = e.loss+m.Loss, e.samples+m.Samples }
+
+func (*ear) Committed(int64, int64, float64) {}
+func (*ear) Snapshot(int64, int64)           {}
+func (*ear) Kept(int64)                      {}
+func (*ear) Changed(*core.Effect)            {}
+func (*ear) Stale(int, int64)                {}

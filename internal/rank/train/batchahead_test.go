@@ -1,4 +1,4 @@
-package runtime
+package train_test
 
 import "testing"
 
@@ -11,20 +11,19 @@ func TestTheNextBatchTravelsWhileTheDeviceComputes(t *testing.T) {
 	}{
 		"bsp":        {nil, true},
 		"no overlap": {[]string{"send.overlap=false"}, true},
-		"dealt":      {[]string{"work={policy: dbs}"}, false},
 		"parts":      {[]string{"work={policy: anytime, time: 1h}"}, false},
 	} {
-		_, count := trainDistant(t, nil, 1, nil, append(c.set, "model={name: mlp, layers: [24, 16]}", "train.stop={updates: 6}")...)
+		_, count := trainDistant(t, "", 1, true, append(c.set, "model={name: mlp, layers: [24, 16]}", "train.stop={updates: 6}")...)
 		const workers = 4
-		if count.batches < 6*workers {
-			t.Errorf("%s: only %d batches were uploaded", name, count.batches)
+		if count.Batches < 6*workers {
+			t.Errorf("%s: only %d batches were uploaded", name, count.Batches)
 		}
 		want := 0
 		if c.ahead {
-			want = count.batches - workers
+			want = count.Batches - workers
 		}
-		if count.ahead != want {
-			t.Errorf("%s: %d of %d batches travelled while the device computed, want %d", name, count.ahead, count.batches, want)
+		if count.Ahead != want {
+			t.Errorf("%s: %d of %d batches travelled while the device computed, want %d", name, count.Ahead, count.Batches, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
-package runtime
+package link_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,9 +9,11 @@ import (
 	"fluentps/internal/comm"
 	"fluentps/internal/comm/inproc"
 	"fluentps/internal/comm/wire"
+	"fluentps/internal/configs/configstest"
 	"fluentps/internal/core/shard"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/link"
+	"fluentps/internal/rank/sidestest"
 	"fluentps/ps/workload"
 )
 
@@ -45,7 +46,7 @@ func (c *counted) Isend(to comm.Peer, ch comm.Chan, tag uint32, b *comm.Buf, off
 	return c.Transport.Isend(to, ch, tag, b, off, n, h)
 }
 
-// traced runs a world of one server and one worker and counts the messages of both.
+// traced trains with one server and one worker and counts the messages of both.
 func traced(t *testing.T, set ...string) (server, worker *counted) {
 	t.Helper()
 	all := []*counted{{}, {}}
@@ -54,12 +55,8 @@ func traced(t *testing.T, set ...string) (server, worker *counted) {
 		all[i].Transport = tr
 		ts = append(ts, all[i])
 	}
-	_, errs := runOver(t, ts, load(t, append(set, "cluster.servers=1", "evaluate.every_epochs=0")...), nil)
-	for i, err := range errs {
-		if err != nil {
-			t.Fatalf("rank %d: %v", i, err)
-		}
-	}
+	c := configstest.Load(t, append(set, "cluster.servers=1", "evaluate.every_epochs=0")...)
+	sidestest.Train(t, c, 2, sidestest.Options{Transports: ts})
 	return all[0], all[1]
 }
 
@@ -110,6 +107,17 @@ func TestFramesAreFilledAndSplit(t *testing.T) {
 	mustContain(t, s.frames, "replypiece", 31)
 }
 
+// A shard in shared memory takes a header and an announcement up, and a header down.
+func TestANearShardTakesHeadersAlone(t *testing.T) {
+	s, w := traced(t, "model={name: synthetic, layers: [1000, 1500]}", "shards.max_bytes=4KiB")
+	mustContain(t, w.frames, "push piecethere piecethere", 30)
+	mustContain(t, w.frames, "piecethere pull", 30)
+	mustContain(t, s.frames, "reply", 31)
+	if w.bulk != 0 || s.bulk != 0 {
+		t.Errorf("%d pieces up and %d down on the data channel, want none", w.bulk, s.bulk)
+	}
+}
+
 // memoryMeter counts the memory of frames and of the ring, by their sizes.
 type memoryMeter struct {
 	comm.Transport
@@ -129,17 +137,14 @@ func (k *memoryMeter) Alloc(n int) (*comm.Buf, error) {
 // A server that answers all workers in one batch fills a message for each of them, which plan counts.
 func TestFramesStayWithinTheirLimit(t *testing.T) {
 	const workers = 12
-	c := load(t, "model={name: synthetic, layers: [3000]}", "cluster={servers: 1, shared_memory: off}", "evaluate.every_epochs=0")
+	c := configstest.Load(t, "model={name: synthetic, layers: [3000]}", "cluster={servers: 1, shared_memory: off}", "evaluate.every_epochs=0")
 	all := make([]*memoryMeter, workers+1)
 	var ts []comm.Transport
 	for i, tr := range inproc.New(len(all), inproc.Options{}) {
 		all[i] = &memoryMeter{Transport: tr}
 		ts = append(ts, all[i])
 	}
-	_, errs := runOver(t, ts, c, nil)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	sidestest.Train(t, c, len(ts), sidestest.Options{Transports: ts})
 	roles, err := layout.Roles(c, make([]string, len(all)))
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
-package runtime
+package serve_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -10,6 +9,8 @@ import (
 	"fluentps/internal/comm/inproc"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/link"
+	"fluentps/internal/rank/sidestest"
+	"fluentps/internal/rank/station/stationtest"
 )
 
 // Pushes that are received ahead give the bits of pushes that are read in shared memory, also if a fold still reads the
@@ -27,16 +28,13 @@ func TestPushesReceivedAheadHaveTheSameBits(t *testing.T) {
 	} {
 		set := []string{"sync=[" + c.sync + "]", "cluster.servers=1", "shards={slice: layer, max_bytes: 1MiB}",
 			"model={name: mlp, layers: [200]}", "train.stop={samples: 480}"}
-		want := trainShared(t, make([]int, c.workers+1), set...).Summary
+		want := trainShared(t, stationtest.OneHost(c.workers+1), set...)
 		for seed := range uint64(4) {
 			ts := faulty.Wrap(inproc.New(c.workers+1, inproc.Options{}), faulty.Options{Seed: seed, DelayMax: int(2 * seed)})
-			res, errs := runOver(t, ts, load(t, append(set, "cluster.shared_memory=off")...), nil)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
-			if s := res[0].Summary; s.ParametersSHA256 != want.ParametersSHA256 || s.BytesShared != 0 || want.BytesShared == 0 {
-				t.Errorf("%s, seed %d: sha256 %s with %d bytes shared, want %s (%d)", c.sync, seed, s.ParametersSHA256,
-					s.BytesShared, want.ParametersSHA256, want.BytesShared)
+			got := sidestest.Train(t, load(t, append(set, "cluster.shared_memory=off")...), c.workers+1, sidestest.Options{Transports: ts})
+			if got.SHA256() != want.SHA256() || got.Shared != 0 || want.Shared == 0 {
+				t.Errorf("%s, seed %d: sha256 %s with %d bytes shared, want %s (%d)", c.sync, seed, got.SHA256(),
+					got.Shared, want.SHA256(), want.Shared)
 			}
 		}
 	}
@@ -72,10 +70,7 @@ func TestReceivesAheadAreBounded(t *testing.T) {
 	ts := inproc.New(1+workers, inproc.Options{})
 	server := &receiveCounter{Transport: ts[0], ahead: make(chan int, 1)}
 	ts[0] = server
-	_, errs := runOver(t, ts, c, nil)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	sidestest.Train(t, c, len(ts), sidestest.Options{Transports: ts})
 	if n := <-server.ahead; n != layout.AheadReceivesMax {
 		t.Errorf("%d receives posted ahead, want %d", n, layout.AheadReceivesMax)
 	}

@@ -1,4 +1,4 @@
-package runtime
+package serve_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"fluentps/internal/core/servernode"
+	"fluentps/internal/rank/sidestest"
 	"fluentps/ps/scheme"
 )
 
@@ -19,10 +19,8 @@ func TestContributorsAreTheSameAtAllShardsOfARun(t *testing.T) {
 			"sync=[{match: 'fc1.bias', scheme: asp}, {match: '*', scheme: drop, required: 3, contributors: step, fold: "+fold+"}]")
 		var mu sync.Mutex
 		sets := map[int32]map[int64][]int32{} // shard, iteration
-		begin := beginTogether(4)
-		res, errs := world(t, c, 7, func(o *Options) {
-			begin(o)
-			o.Decided = servernode.Decided(func(_ scheme.Event, decisions []scheme.Decision) {
+		got := sidestest.Train(t, c, 7, sidestest.Options{Load: sidestest.Together(4),
+			Decided: func(_ scheme.Event, decisions []scheme.Decision) {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, d := range decisions {
@@ -33,29 +31,22 @@ func TestContributorsAreTheSameAtAllShardsOfARun(t *testing.T) {
 						sets[d.Shard][d.Iter] = append(sets[d.Shard][d.Iter], d.Worker)
 					}
 				}
-			})
-		})
-		for i, err := range errs {
-			if err != nil {
-				t.Fatalf("rank %d: %v", i, err)
-			}
-		}
-		s := res[0].Summary
+			}})
 		lead, followers := int32(-1), 0
-		for _, sh := range s.PerShard {
-			if sh.Scheme != "drop" {
+		for _, sh := range got.Shards() {
+			if rule := got.Plan.Shards[sh.State.ID].Rule; c.Sync[rule].Scheme != "drop" {
 				continue
 			}
-			if sh.Dropped == 0 || sh.Pushes != sumIterations(s) {
-				t.Errorf("shard %d got %d pushes of %d and dropped %d", sh.Shard, sh.Pushes, sumIterations(s), sh.Dropped)
+			if st := sh.State.Stats; st.Dropped == 0 || st.Pushes != got.Pushes() {
+				t.Errorf("shard %d got %d pushes of %d and dropped %d", sh.State.ID, st.Pushes, got.Pushes(), st.Dropped)
 			}
 			if lead < 0 {
-				lead = int32(sh.Shard)
+				lead = sh.State.ID
 				continue
 			}
 			followers++
-			if got, want := text(sets[int32(sh.Shard)]), text(sets[lead]); got != want {
-				t.Errorf("fold: %s: shard %d took\n%s\nshard %d, which leads,\n%s", fold, sh.Shard, got, lead, want)
+			if its, want := text(sets[sh.State.ID]), text(sets[lead]); its != want {
+				t.Errorf("fold: %s: shard %d took\n%s\nshard %d, which leads,\n%s", fold, sh.State.ID, its, lead, want)
 			}
 		}
 		if lead < 1 || followers < 2 || strings.Count(text(sets[lead]), "\n") < 50 {
@@ -78,12 +69,12 @@ func text(sets map[int64][]int32) string {
 
 // Drop that requires all workers equals bsp to the bit, also in turn with bsp.
 func TestDropOfAllWithContributorsOfAStepKeepsTheBits(t *testing.T) {
-	want := mustTrain(t, load(t), 6).Summary.ParametersSHA256
+	want := mustTrain(t, load(t), 6).SHA256()
 	for _, scheme := range []string{
 		"scheme: drop, contributors: step",
 		"schemes: [{scheme: drop, contributors: step, until: 9}, {scheme: bsp, until: 20}, {scheme: drop, contributors: step}]",
 	} {
-		if got := mustTrain(t, load(t, "sync=[{match: '*', "+scheme+"}]"), 6).Summary.ParametersSHA256; got != want {
+		if got := mustTrain(t, load(t, "sync=[{match: '*', "+scheme+"}]"), 6).SHA256(); got != want {
 			t.Errorf("%s: other bits than bsp", scheme)
 		}
 	}
