@@ -27,6 +27,7 @@ simulate: {workers: 4, compute: 21ms, network: {bandwidth: 0B, latency: 0s}, ser
 
 // Timeline draws the effect of a scheme with its defaults on 4 workers, of which the last is 3 times slower. There is one row per
 // worker and one column per 10 ms of virtual time: the last digit of the iteration that is computed, or a dot if the worker waits.
+// Where the scheme's own terms refuse such a run, it says why.
 func Timeline(e scheme.Entry) (string, error) {
 	set := []string{fmt.Sprintf("train.stop.time=%s", timelineColumns*timelineStep)}
 	if e.WorkPolicy() != "" {
@@ -34,7 +35,9 @@ func Timeline(e scheme.Entry) (string, error) {
 	}
 	cfg, _, ds := configs.Parse("timeline", fmt.Appendf(nil, timelineText, e.Name), configs.Options{Set: set})
 	if cfg == nil {
-		return "", fmt.Errorf("timeline of %s: %v", e.Name, ds)
+		why := ds.Errors()[0]
+		return fmt.Sprintf("not simulated: the run that would be drawn has %d workers, worker 3 is 3 times slower, and %s: %s\n",
+			timelineWorkers, why.Path, why.Msg), nil
 	}
 	plan, err := shard.Cut([]shard.Param{{Name: "w", N: 1}},
 		shard.Options{Slice: cfg.Shards.Slice, MaxBytes: cfg.Shards.MaxBytes, Servers: 1, Rules: []string{"*"}})
