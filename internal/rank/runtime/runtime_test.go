@@ -1,9 +1,14 @@
 package runtime
 
 import (
+	"encoding/json"
 	"errors"
+	"fluentps/internal/rank/coordinate"
+	"fluentps/internal/show/metrics"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -144,5 +149,29 @@ func TestBSPHashDoesNotDependOnServersSlicingPiecesOrPlacement(t *testing.T) {
 	}
 	if other := mustTrain(t, load(t, "seed=12"), 6).Summary.ParametersSHA256; other == want {
 		t.Error("another seed gave the same parameters")
+	}
+}
+
+// Before training rank 0 is told what the run is, and writes down what each rank computes with.
+func TestWhatRanksAreIsKnownBeforeTraining(t *testing.T) {
+	dir, known := filepath.Join(t.TempDir(), "out"), configs.Facts{}
+	_, errs := runPart(t, load(t), 6, dir, "", func(o *Options) {
+		o.Lead.Known = func(f configs.Facts) { known = f }
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if want := (configs.Facts{Workers: 4, Computes: 4, Servers: 2, Rows: 480, Lead: 1}); known != want {
+		t.Errorf("rank 0 was told %+v, want %+v", known, want)
+	}
+	var info struct{ Ranks []coordinate.RankInfo }
+	text, err := os.ReadFile(filepath.Join(dir, metrics.RunInfoName))
+	if err := errors.Join(err, json.Unmarshal(text, &info)); err != nil || len(info.Ranks) != 6 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, r := range info.Ranks {
+		if r.KernelSet != cpu.Backend() {
+			t.Errorf("rank %d, %s, has kernel set %q, want %q", r.Rank, r.Role, r.KernelSet, cpu.Backend())
+		}
 	}
 }

@@ -1,66 +1,54 @@
-package runtime
+package coordinate_test
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"fluentps/internal/configs"
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/plan/layout"
+	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/metrics/timings"
-	"fluentps/ps/workload"
-	"fluentps/ps/workload/dataset"
 )
 
 // recorded trains with a run folder and returns the content of its iterations.csv.
 func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Summary, [][]timings.Iteration) {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "out")
-	res, errs := world(t, load(t, set...), ranks, func(o *Options) {
-		o.Warn = warn
-		if o.Transport.Rank() == 0 {
-			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
-		}
-	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	all, err := timings.Read(filepath.Join(dir, timings.FileName))
+	p := &part{config: load(t, set...), ranks: ranks, dir: filepath.Join(t.TempDir(), "out"), warn: warn}
+	s := p.must(t).Summary
+	all, err := timings.Read(filepath.Join(p.dir, timings.FileName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res[0].Summary, all
+	return s, all
 }
 
 // Without a run folder rank 0 has the times, too, if it asks for them, and always the CPU time.
 func TestIterationsWithoutAFolder(t *testing.T) {
 	for _, wanted := range []bool{false, true} {
-		res, errs := world(t, load(t, "cluster.servers=1"), 3, func(o *Options) { o.Iterations = wanted })
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-		s := res[0].Summary
+		p := &part{config: load(t, "cluster.servers=1"), ranks: 3, iterations: wanted}
+		got := p.must(t)
+		s := got.Summary
 		if s.CPUS == nil || *s.CPUS <= 0 || float64(*s.CPUS) > 1000*float64(s.WallS) {
 			t.Errorf("CPU time %v in %v s", s.CPUS, s.WallS)
 		}
 		if !wanted {
-			if res[0].Iterations != nil {
+			if got.Iterations != nil {
 				t.Error("iterations that nobody asked for")
 			}
 			continue
 		}
-		if len(res[0].Iterations) != s.Workers || res[1].Iterations != nil {
-			t.Fatalf("times of %d workers of %d; rank 1 has %d", len(res[0].Iterations), s.Workers, len(res[1].Iterations))
+		if len(got.Iterations) != s.Workers || p.results[1].Iterations != nil {
+			t.Fatalf("times of %d workers of %d; rank 1 has %d", len(got.Iterations), s.Workers, len(p.results[1].Iterations))
 		}
-		for w, of := range res[0].Iterations {
+		for w, of := range got.Iterations {
 			if int64(len(of)) != s.PerWorker[w].Iterations {
 				t.Errorf("worker %d: %d times of %d iterations", w, len(of), s.PerWorker[w].Iterations)
 			}
@@ -134,43 +122,27 @@ func TestIterationsStayWithinTheirRoom(t *testing.T) {
 	}
 }
 
-// blockingIterations makes a folder in the place of the file, as soon as a rank trains.
-type blockingIterations struct {
-	dataset.Table
-	once *sync.Once
-	dir  string
-}
-
-func (s blockingIterations) Fill(x []float32, y []int32, rows []int32) {
-	s.once.Do(func() { _ = os.MkdirAll(filepath.Join(s.dir, "."+timings.FileName+".new", "x"), 0o777) })
-	s.Table.Fill(x, y, rows)
+// finishedIn is how a run has finished, as its folder tells.
+func finishedIn(t *testing.T, dir string) string {
+	t.Helper()
+	var s struct{ Finished string }
+	data, err := os.ReadFile(filepath.Join(dir, metrics.SummaryName))
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Finished
 }
 
 // A file that cannot be written keeps no rank from leaving, and the summary is written; but the run has failed.
 func TestIterationsThatCannotBeWritten(t *testing.T) {
-	dir, once := filepath.Join(t.TempDir(), "out"), &sync.Once{}
 	var warn lines
-	res, errs := world(t, load(t), 6, func(o *Options) {
-		o.Warn = &warn
-		o.Load = func(spec workload.DataSpec) (*dataset.Set, error) {
-			set, err := cached(spec)
-			if err != nil {
-				return nil, err
-			}
-			spoilt := *set
-			spoilt.Train = blockingIterations{set.Train, once, dir}
-			return &spoilt, nil
-		}
-		if o.Transport.Rank() == 0 {
-			o.Lead.Folder = &metrics.FolderSpec{Out: dir}
-		}
-	})
-	for i := range res {
-		if errs[i] != nil || res[i].Code != CodeFailed {
-			t.Errorf("rank %d: code %d, %v", i, res[i].Code, errs[i])
-		}
-	}
-	if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: iterations.csv: remove ") {
+	p := &part{config: load(t), ranks: 6, dir: filepath.Join(t.TempDir(), "out"), warn: &warn}
+	p.load = at(1, func() { _ = os.MkdirAll(filepath.Join(p.dir, "."+timings.FileName+".new", "x"), 0o777) })
+	p.mustEnd(t, station.CodeFailed)
+	if got := finishedIn(t, p.dir); !strings.HasPrefix(got, "failed: iterations.csv: remove ") {
 		t.Errorf("finished %q", got)
 	}
 	if !strings.Contains(warn.String(), "iterations.csv: remove ") {
@@ -184,13 +156,13 @@ func TestUnreadableRowsOfAnEarlierPart(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "garbage": "\x00\x01garbage\n1,2\n", "another header": "worker,iteration\n0,0\n"} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			mustRunPart(t, load(t, "train.stop={updates: 5}"), 6, dir, "")
+			mustRunPart(t, load(t, updates(5)), 6, dir, "")
 			path := filepath.Join(dir, timings.FileName)
 			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			res, errs := runPart(t, load(t, "train.stop={updates: 9}"), 6, dir, dir, nil)
-			if s := mustAgree(t, CodeFailed, res, errs).Summary; s == nil || s.Iterations != 9 || s.Resumed.Unrecorded != 4*5 {
+			p := &part{config: load(t, updates(9)), ranks: 6, dir: dir, resume: dir}
+			if s := p.mustEnd(t, station.CodeFailed).Summary; s == nil || s.Iterations != 9 || s.Resumed.Unrecorded != 4*5 {
 				t.Errorf("summary %+v", s)
 			}
 			if got := finishedIn(t, dir); !strings.HasPrefix(got, "failed: iterations.csv: line 1 is not the header") ||

@@ -1,9 +1,7 @@
-package runtime
+package coordinate_test
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +9,7 @@ import (
 	"testing"
 
 	"fluentps/internal/rank/coordinate"
+	"fluentps/internal/show/metrics"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 )
@@ -25,23 +24,22 @@ func (elsewhere) Weak() string      { return "" }
 // warning.
 func TestKernelSetsAreRecorded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	part := func(updates int, resume string, device kernels.Device) string {
+	part := func(n int64, resume string, other bool) string {
 		var out strings.Builder
-		_, errs := runPart(t, load(t, fmt.Sprintf("train.stop={updates: %d}", updates)), 3, dir, resume, func(o *Options) {
-			o.NewDevice = func() (kernels.Device, error) { return device, nil }
-			if o.Transport.Rank() == 0 {
-				o.Lead.Out = &out
+		p := &part{config: load(t, updates(n)), ranks: 3, dir: dir, resume: resume, device: func(int) kernels.Device {
+			if other {
+				return elsewhere{cpu.New(1)}
 			}
-		})
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
+			return cpu.New(1)
+		}}
+		p.lead = func(o *coordinate.LeadOptions) { o.Out = &out }
+		p.must(t)
 		return out.String()
 	}
-	part(2, "", cpu.New(1))
+	part(2, "", false)
 	ours := cpu.Backend()
 	var info struct{ Ranks []coordinate.RankInfo }
-	if text, err := os.ReadFile(filepath.Join(dir, "run.json")); err != nil {
+	if text, err := os.ReadFile(filepath.Join(dir, metrics.RunInfoName)); err != nil {
 		t.Fatal(err)
 	} else if err := json.Unmarshal(text, &info); err != nil {
 		t.Fatal(err)
@@ -54,17 +52,17 @@ func TestKernelSetsAreRecorded(t *testing.T) {
 			t.Errorf("run.json: rank %d, %s, has kernel set %q, want %q", r.Rank, r.Role, r.KernelSet, ours)
 		}
 	}
-	if out := part(4, dir, cpu.New(1)); strings.Contains(out, "the checkpoint was computed with") {
+	if out := part(4, dir, false); strings.Contains(out, "the checkpoint was computed with") {
 		t.Errorf("a warning about a run that resumes with the same kernels:\n%s", out)
 	}
-	if out, want := part(6, dir, elsewhere{cpu.New(1)}), "WARNING: the checkpoint was computed with "+ours+
+	if out, want := part(6, dir, true), "WARNING: the checkpoint was computed with "+ours+
 		", this run computes with kernels of another machine"; !strings.Contains(out, want) {
 		t.Errorf("no %q in:\n%s", want, out)
 	}
 	// A checkpoint names the kernels of the whole run, not only those of its last part.
 	both := []string{ours, "kernels of another machine"}
 	slices.Sort(both)
-	if out, want := part(8, dir, elsewhere{cpu.New(1)}), "computed with "+strings.Join(both, " and ")+", this"; !strings.Contains(out, want) {
+	if out, want := part(8, dir, true), "computed with "+strings.Join(both, " and ")+", this"; !strings.Contains(out, want) {
 		t.Errorf("no %q in:\n%s", want, out)
 	}
 }
