@@ -141,6 +141,9 @@ func Try(t testing.TB, c *configs.Config, ranks int, o Options) (*Result, []erro
 		if err := own.train(st); err != nil {
 			return err
 		}
+		if err := st.Net.Agree(nil, station.CodeFailed); err != nil { // what others have sent by now is received
+			return err
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if res.Plan = st.Plan; arena == nil {
