@@ -43,8 +43,7 @@ func TestEverySchemeLearnsTheSame(t *testing.T) {
 		"[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: ssp}]",
 		"[{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, release: lazy}]",
 	} {
-		// With the race detector each scheme runs in TestCheckpointsOfEverySchemeHaveEachPushOnce, and most of them in other
-		// tests; here they would only run longer.
+		// Tests of internal/rank/coordinate run under the detector whatever schemes make the sides do; here they would only run longer.
 		if !runsInRaceMode(sync, "[{match: '*', scheme: asp}]", "[{match: '*.bias', scheme: r2sp}, {match: '*', scheme: essp}]") {
 			continue
 		}

@@ -135,3 +135,21 @@ func dropsSome(sync string) bool {
 	return slices.ContainsFunc([]string{"drop, required", "ringmaster", "rennala"},
 		func(name string) bool { return strings.Contains(sync, "scheme: "+name) })
 }
+
+// schemesThatPause are rules under which workers are at different iterations, or hold what a shard does not.
+var schemesThatPause = []string{
+	"{match: '*', scheme: asp}", "{match: '*', scheme: ssp, staleness: 3}", "{match: '*', scheme: ssp, staleness: 2, fold: rank}",
+	"{match: '*', scheme: bounded_delay, tau: 3}", "{match: '*', scheme: dssp, s_l: 2, s_u: 4}",
+	"{match: '*', scheme: pssp, staleness: 1, probability: 0.5}",
+	"{match: '*', scheme: dsps, s_min: 1, s_max: 3, window: 4}", "{match: '*', scheme: drop, required: 3}",
+	"{match: '*', scheme: drop, required: 3, contributors: step}",
+	"{match: '*', scheme: softsync, q: 3}", "{match: '*', scheme: consgd}", "{match: '*', scheme: dynsgd}",
+	"{match: '*', scheme: dynsgd, versions: multi, staleness: 2}",
+	"{match: '*', scheme: ringmaster, delay_threshold: 3}", "{match: '*', scheme: rennala, pushes: 3}",
+	"{match: '*', scheme: ringleader}", "{match: '*', scheme: quorum, required: 2}",
+	"{match: '*.bias', scheme: quorum}, {match: '*', schemes: [{scheme: quorum, until: 9}, {scheme: bsp}]}",
+	"{match: '*', scheme: r2sp}", "{match: '*', scheme: essp}", "{match: '*', scheme: ssp, push: delta, cache: true}",
+	"{match: '*', scheme: vap, push: delta, v0: 0.01}",
+	"{match: '*.bias', scheme: bsp}, {match: '*', scheme: ssp, staleness: 3}",
+	"{match: '*.bias', scheme: essp}, {match: '*', schemes: [{scheme: bsp, until: 9}, {scheme: asp}]}",
+}
