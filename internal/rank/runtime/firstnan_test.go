@@ -10,7 +10,6 @@ import (
 
 	"fluentps/internal/comm/inproc"
 	"fluentps/internal/rank/sidestest"
-	"fluentps/internal/show/metrics"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
@@ -278,48 +277,5 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 	} {
 		p.hosts, p.ranks = []int{0, 0, 0}, []int{0, 1, 2}
 		check(t, "allreduce", &p, []string{"baseline=allreduce"}, nil)
-	}
-}
-
-// A run that ends with finite values which are worth less than a constant prediction says so, and --require sees it.
-// A healthy run says nothing.
-func TestALossFarAboveThatOfAConstantIsSaid(t *testing.T) {
-	for name, c := range map[string]struct {
-		set  []string
-		code int
-		says bool
-	}{
-		"absurd": {[]string{"train.optimizer={name: sgd, lr: 1e30, l1: 9e29}", "model={name: softmax}",
-			"train.stop={updates: 1}"}, CodeTarget, true},
-		"ratings": {[]string{"data={set: generated_ratings, rows: 400, test_rows: 100}",
-			"model={name: matrix_factorization}", "train.optimizer={name: sgd, lr: 1000}", "train.stop={updates: 2}"}, CodeTarget, true},
-		"healthy": {nil, CodeOK, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, require := range []bool{false, true} {
-				res, errs := world(t, load(t, c.set...), 6, func(o *Options) { o.Lead.Require = require })
-				if err := errors.Join(errs...); err != nil {
-					t.Fatal(err)
-				}
-				s, want := res[0].Summary, CodeOK
-				if require {
-					want = c.code
-				}
-				if res[0].Code != want || (s.Finished == "ok") != (want == CodeOK) {
-					t.Errorf("require %t: code %d, want %d; finished %q", require, res[0].Code, want, s.Finished)
-				}
-				var text strings.Builder
-				if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil ||
-					strings.Contains(text.String(), "WARNING: the test loss at the end") != c.says {
-					t.Errorf("error %v; says it: want %t in\n%s", err, c.says, text.String())
-				}
-				if name == "absurd" && !strings.Contains(s.WorseHint, "train.optimizer.l1 (now 9e+29)") || (s.WorseHint != "") != c.says {
-					t.Errorf("the hint is %q", s.WorseHint)
-				}
-				if c := float64(*s.ConstantLoss); name != "ratings" && math.Abs(c-math.Log(4)) > 0.05 || name == "ratings" && (c < 0.3 || c > 3) {
-					t.Errorf("the loss of a constant prediction is %v", c)
-				}
-			}
-		})
 	}
 }

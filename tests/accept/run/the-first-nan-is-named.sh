@@ -76,5 +76,5 @@ code=0
 grep -q "WARNING: the test loss at the end" "$TMP/log" || fail "no warning of a loss that is far above that of a constant prediction"
 figure "a loss of $(get "$TMP/worse/summary.json" test_loss) beside $(get "$TMP/worse/summary.json" constant_loss) of a constant prediction: code $code with --require (5)"
 
-go test -vet=off -count=1 -run 'TestTheFirstNaNIsNamed|TestALossFarAboveThatOfAConstantIsSaid' ./internal/rank/runtime >"$TMP/log" 2>&1 || { tail -n 40 "$TMP/log" >&2; fail "memory damaged in one of the seven places is not named"; }
+go test -vet=off -count=1 -run 'TestTheFirstNaNIsNamed|TestALossFarAboveThatOfAConstantIsSaid' ./internal/rank/runtime ./internal/rank/coordinate >"$TMP/log" 2>&1 || { tail -n 40 "$TMP/log" >&2; fail "memory damaged in one of the seven places is not named"; }
 figure "memory damaged in each of the seven places is named under every payload, shared, apart and with local steps"
