@@ -107,3 +107,30 @@ func whenSaved(dir, name string) <-chan string {
 	}()
 	return signals
 }
+
+// A rank passes on the second of two signals, which spares the final checkpoint, and looks whether the time of the run is over.
+// internal/rank/coordinate says what follows.
+func TestSecondSignalsAndTheClockAreHeard(t *testing.T) {
+	for _, c := range []struct {
+		to   int // -1: no signal
+		code int
+		says string
+	}{
+		{0, CodeFailed, "stopped by SIGTERM"},
+		{4, CodeFailed, "stopped by a signal to rank 4, host here"},
+		{-1, CodeAgain, "stopped by --max-time, after 1h0m0s"},
+	} {
+		ask := signalling("SIGTERM"+SignalAgain, c.to, 40)
+		dir := filepath.Join(t.TempDir(), "out")
+		res, errs := runPart(t, load(t, "train.stop={time: 2h}", "evaluate.every_epochs=0"), 6, dir, "", func(o *Options) {
+			if c.to >= 0 {
+				ask(o)
+			} else {
+				o.Lead.Start, o.Lead.MaxTime = time.Now().Add(-time.Hour), time.Hour
+			}
+		})
+		if s := mustAgree(t, c.code, res, errs).Summary; s.Finished != c.says {
+			t.Errorf("finished %q, want %q", s.Finished, c.says)
+		}
+	}
+}
