@@ -119,17 +119,6 @@ func learns(t *testing.T) {
 	}
 }
 
-// driverDiffers says whether a list of rules makes the drivers do something that others do not: grant, publish, keep copies, drop, delay
-// a push, change the scheme. Schemes decide on one goroutine, so under the race detector only these runs are worth their time.
-func driverDiffers(sync string) bool {
-	for _, word := range []string{"scheme: asp}", "r2sp", "essp", "cache: true", "drop", "vap", "schemes:"} {
-		if strings.Contains(sync, word) {
-			return true
-		}
-	}
-	return false
-}
-
 // dropsSome says whether the scheme of a rule drops pushes beside a straggler.
 func dropsSome(sync string) bool {
 	return slices.ContainsFunc([]string{"drop, required", "ringmaster", "rennala"},
