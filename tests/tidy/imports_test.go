@@ -227,11 +227,12 @@ var lawsAreHeld = rule{
 	want: []string{"ps/LAWS.md:5: a law that names no test, as in `internal/core.TestX`"},
 }
 
-func declaresTest(tr *tree, dir, name string) bool {
+// declaresTest says whether a package has a test of that name, or if it need not be whole, one whose name begins so.
+func declaresTest(tr *tree, dir, name string, whole bool) bool {
 	return slices.ContainsFunc(tr.files, func(f *file) bool {
 		return f.dir == dir && f.isTest() && f.ast != nil && slices.ContainsFunc(f.ast.Decls, func(decl ast.Decl) bool {
 			fn, ok := decl.(*ast.FuncDecl)
-			return ok && fn.Recv == nil && fn.Name.Name == name
+			return ok && fn.Recv == nil && (fn.Name.Name == name || !whole && strings.HasPrefix(fn.Name.Name, name))
 		})
 	})
 }

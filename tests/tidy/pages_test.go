@@ -67,7 +67,7 @@ var pagesAreTrue = rule{
 					problems = append(problems, fmt.Sprintf("%s:%d: there is no %s", f.name, c.line, what))
 				}
 				for _, m := range namedTest.FindAllStringSubmatch("`"+c.text+"`", -1) {
-					if !declaresTest(tr, m[1], m[2]) {
+					if !declaresTest(tr, m[1], m[2], true) {
 						complain(m[2] + " in " + m[1])
 					}
 				}
@@ -108,12 +108,13 @@ var pagesAreTrue = rule{
 
 // A command that runs tests, up to the end of its code, and the packages that it names.
 var (
-	goTests   = regexp.MustCompile("\\bgo test [^\n`;|&>]*")
+	goTests   = regexp.MustCompile("\\bgo test (?:'[^'\n]*'|\"[^\"\n]*\"|[^\n`;|&>'\"])*")
 	goPackage = regexp.MustCompile(`\s\./([a-z][a-zA-Z0-9_/]*)(\.\.\.)?`)
+	goRun     = regexp.MustCompile(`\s-run ['"]?\^?\(?((?:Test\w+\|?)+)`) // its tests, if it names some
 )
 
-// commandsAreTrue: a package that a page, a script or an error tells somebody to test has tests. A folder that has moved may
-// have left another one behind.
+// commandsAreTrue: a package that a page, a script or an error tells somebody to test has tests, and those that it names. A folder or a
+// test that has moved may have left another one behind, and go test runs nothing then and says ok.
 var commandsAreTrue = rule{
 	name: "commands-are-true",
 	check: func(tr *tree) (problems []string) {
@@ -127,9 +128,20 @@ var commandsAreTrue = rule{
 			}
 			for k, line := range f.lines() {
 				for _, command := range goTests.FindAllString(line, -1) {
+					var dirs []string
 					for _, m := range goPackage.FindAllStringSubmatch(command, -1) {
-						if dir := path.Clean(m[1]); m[2] == "" && !tested[dir] {
+						dir := path.Clean(m[1])
+						if m[2] == "" && !tested[dir] {
 							problems = append(problems, fmt.Sprintf("%s:%d: go test ./%s, which has no tests", f.name, k+1, dir))
+						} else if m[2] == "" {
+							dirs = append(dirs, dir)
+						}
+					}
+					if m := goRun.FindStringSubmatch(command); m != nil && len(dirs) > 0 {
+						for name := range strings.SplitSeq(m[1], "|") {
+							if !slices.ContainsFunc(dirs, func(dir string) bool { return declaresTest(tr, dir, name, false) }) {
+								problems = append(problems, fmt.Sprintf("%s:%d: there is no %s in ./%s", f.name, k+1, name, strings.Join(dirs, " ./")))
+							}
 						}
 					}
 				}
@@ -141,8 +153,11 @@ var commandsAreTrue = rule{
 		"internal/a/a_test.go": {Data: []byte("package a\n\nconst out = \"go test ./a -update, or go test -run X ./internal/a/\"\n")},
 		"a/a.yaml":             {Data: []byte("x\n")},
 		"a.md":                 {Data: []byte("`go test ./internal/a ./b -v` see `./c`; go test ./... ./a/...\n")},
+		"b.sh":                 {Data: []byte("go test -run '^(TestA|TestB)$' ./internal/a | tail\ngo test -run TestC ./internal/...\n")},
+		"internal/a/b_test.go": {Data: []byte("package a\n\nfunc TestAll(t *testing.T) {}\n")},
 	},
-	want: []string{"a.md:1: go test ./b, which has no tests", "internal/a/a_test.go:3: go test ./a, which has no tests"},
+	want: []string{"a.md:1: go test ./b, which has no tests", "b.sh:1: there is no TestB in ./internal/a",
+		"internal/a/a_test.go:3: go test ./a, which has no tests"},
 }
 
 // code is one piece of code of a page: a line of a fenced block, or what stands between backticks.

@@ -3,7 +3,6 @@ package coordinate_test
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/rank/coordinate"
 	"fluentps/internal/rank/station"
+	"fluentps/internal/rank/station/stationtest"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload/dataset"
 )
@@ -144,20 +144,4 @@ func checkpointsOf(t testing.TB, dir string, least int) []string {
 	return dirs
 }
 
-// lines is a buffer that many ranks may write to.
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
+type lines = stationtest.Lines

@@ -244,23 +244,7 @@ func (f found) mustTake(t testing.TB, number string) {
 	}
 }
 
-// lines is a buffer that many ranks may write to.
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
+type lines = stationtest.Lines
 
 // copied is a copy of a run folder.
 func copied(t testing.TB, from string) string {

@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"fluentps/internal/configs/configstest"
-	"fluentps/internal/plan/layout"
-	"fluentps/kernels/cpu"
+	"fluentps/internal/rank/sidestest"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
@@ -38,38 +36,10 @@ func TestTestImagesAreNotAugmented(t *testing.T) {
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		if loss := testLoss(t, res[0].Parameters); math.Abs(loss-float64(*res[0].Summary.TestLoss)) > 1e-5 {
+		if loss, _ := sidestest.OnTestSet(t, load(t), res[0].Parameters); math.Abs(loss-float64(*res[0].Summary.TestLoss)) > 1e-5 {
 			t.Errorf("%s: test loss %.6f, of the unchanged test images %.6f", set, float64(*res[0].Summary.TestLoss), loss)
 		}
 	}
-}
-
-// testLoss is the loss of softmax on the whole test set.
-func testLoss(t *testing.T, parameters []float32) float64 {
-	t.Helper()
-	cfg := load(t)
-	set, err := cached(layout.DataSpec(cfg))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, cols := set.Test.Rows(), set.Test.Cols()
-	m, err := workload.NewModel(cfg.ModelSpec(), set.Samples(), cpu.New(1), n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var views [][]float32
-	for _, p := range configstest.Params(t, cfg.ModelSpec(), set.Samples()) {
-		views, parameters = append(views, parameters[:p.N()]), parameters[p.N():]
-	}
-	m.Bind(views, nil)
-	b := workload.Batch{X: make([]float32, n*cols), Y: make([]int32, n), N: n, Cols: cols}
-	rows := make([]int32, n)
-	for i := range rows {
-		rows[i] = int32(i)
-	}
-	set.Test.Fill(b.X, b.Y, rows)
-	loss, _, _ := m.Eval(b)
-	return loss / float64(n)
 }
 
 // An augmentation that does not fit the data is refused before training, on all ranks.

@@ -5,13 +5,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/configstest"
 	"fluentps/internal/rank/sidestest"
+	"fluentps/internal/rank/station/stationtest"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
@@ -19,23 +19,7 @@ import (
 // waitMax is how long a test waits for an event before it fails.
 const waitMax = 20 * time.Second
 
-// lines is a buffer that many ranks may write to.
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
+type lines = stationtest.Lines
 
 // awaitedLines is lines that calls end when all wanted texts were written.
 type awaitedLines struct {

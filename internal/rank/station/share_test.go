@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"fluentps/internal/comm"
@@ -22,17 +21,7 @@ func (p noSharedMemory) Shared(int) (*comm.Window, error) {
 	return nil, fmt.Errorf("rank 1 cannot have 5 bytes: %w", comm.ErrNoMemory)
 }
 
-// lines is a buffer that many ranks may write to.
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
+type lines = stationtest.Lines
 
 // Without shared memory ranks send messages, and one of them warns.
 func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
@@ -48,7 +37,7 @@ func TestWithoutSharedMemoryRanksSendMessages(t *testing.T) {
 	if got.SHA256() != want.SHA256() || got.Shared != 0 || got.Sent != want.Sent {
 		t.Errorf("sha256 %s, %d bytes shared, %d sent; want %s, 0, %d", got.SHA256(), got.Shared, got.Sent, want.SHA256(), want.Sent)
 	}
-	if text := warned.b.String(); strings.Count(text, "WARN") != 1 || !strings.Contains(text, "no shared memory") ||
+	if text := warned.String(); strings.Count(text, "WARN") != 1 || !strings.Contains(text, "no shared memory") ||
 		!strings.Contains(text, "rank 1 cannot have 5 bytes") {
 		t.Errorf("warnings %q", text)
 	}

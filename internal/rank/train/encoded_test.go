@@ -139,7 +139,7 @@ func TestPayloadsOfTeams(t *testing.T) {
 		t.Errorf("halves move a parameter by %g", d)
 	}
 	tenth := teams("{push: topk, ratio: 0.1, pull: float16}")
-	if share := accuracy(t, load(t), tenth.Parameters); share < 0.8 || tenth.Sent >= half.Sent {
+	if _, share := sidestest.OnTestSet(t, load(t), tenth.Parameters); share < 0.8 || tenth.Sent >= half.Sent {
 		t.Errorf("a tenth: test accuracy %.3f, %d bytes sent", share, tenth.Sent)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fluentps/internal/plan/layout"
+	"fluentps/internal/rank/sidestest"
 	"fluentps/internal/rank/station/stationtest"
 )
 
@@ -113,7 +114,7 @@ func TestHierarchyUnderOtherSchemes(t *testing.T) {
 			if len(got.Workers) != 5 || got.Committed() < 6*480 {
 				t.Errorf("%d ranks compute, %d samples", len(got.Workers), got.Committed())
 			}
-			if share := accuracy(t, cfg, got.Parameters); share < 0.7 {
+			if _, share := sidestest.OnTestSet(t, cfg, got.Parameters); share < 0.7 {
 				t.Errorf("test accuracy %.3f", share)
 			}
 		})

@@ -6,10 +6,7 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/configstest"
-	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/sidestest"
-	"fluentps/kernels/cpu"
-	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
 
@@ -58,36 +55,6 @@ func distance(a, b []float32) (most float64) {
 		most = max(most, math.Abs(float64(a[i]-b[i])))
 	}
 	return most
-}
-
-// accuracy is the share of the test rows that a model with these parameters classifies correctly.
-func accuracy(t *testing.T, c *configs.Config, parameters []float32) float64 {
-	t.Helper()
-	set, err := cached(layout.DataSpec(c))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, cols := set.Test.Rows(), set.Test.Cols()
-	m, err := workload.NewModel(c.ModelSpec(), set.Samples(), cpu.New(1), n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var views [][]float32
-	for _, p := range configstest.Params(t, c.ModelSpec(), set.Samples()) {
-		views, parameters = append(views, parameters[:p.N()]), parameters[p.N():]
-	}
-	m.Bind(views, nil)
-	b := workload.Batch{X: make([]float32, n*cols), Y: make([]int32, n), N: n, Cols: cols}
-	rows := make([]int32, n)
-	for i := range rows {
-		rows[i] = int32(i)
-	}
-	set.Test.Fill(b.X, b.Y, rows)
-	_, correct, err := m.Eval(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return float64(correct) / float64(n)
 }
 
 // withoutMemory makes ranks send messages to each other, as a work policy needs.

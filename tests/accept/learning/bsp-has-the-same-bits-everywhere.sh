@@ -38,7 +38,7 @@ for model in "name: softmax" "name: mlp, layers: [64, 32]"; do
 	[ "$distinct" -eq 1 ] || fail "$model: $distinct different results"
 done
 
-go test -count=1 -tags "mpi blas" -run TestSequential -v ./internal/rank/runtime >"$TMP/log" 2>&1 || shown "go test -run TestSequential ./internal/rank/runtime"
+go test -count=1 -tags "mpi blas" -run TestSequential -v ./internal/rank/train >"$TMP/log" 2>&1 || shown "go test -run TestSequential ./internal/rank/train"
 passed=$(grep -c '^ *--- PASS: TestSequential' "$TMP/log" || true)
 grep -E 'TestSequential|relative' "$TMP/log"
 figure "equal to the sequential run: $passed tests passed"
