@@ -8,7 +8,7 @@ pure_packages() {
 
 # alone are further packages that start no goroutine; stage race looks whether that is so.
 # shellcheck disable=SC2034 # for those who source this
-alone="ps/workload internal/configs internal/show/params internal/disk/checkpoint internal/disk/foreign internal/plan/references internal/show/verify internal/sim/whatif internal/comm/inflight internal/core/tasks internal/show/report/folder ps/scheme/example ps/scheme/schemetest"
+alone="ps/workload internal/configs internal/show/metrics/timings internal/show/params internal/disk/checkpoint internal/disk/foreign internal/plan/references internal/show/verify internal/sim/whatif internal/comm/inflight internal/core/tasks internal/show/report/folder ps/scheme/example ps/scheme/schemetest"
 
 # raced_packages are the packages that stage race runs whole, one a line: those that are not pure and not alone, without package bench,
 # which times kernels in plain Go and drives runs of runtime, and without what starts other programs.

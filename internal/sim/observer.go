@@ -10,7 +10,7 @@ import (
 // Observer hears what happens in a run, in the order of the events. It changes nothing. With Simulation.Fail it ends a run that has
 // broken a law. Parameters that are pointers are valid during the call only.
 type Observer interface {
-	// WorkerDid tells of an effect of a worker's node, before the effect is obeyed; ServerDid of one of a server's node.
+	// WorkerDid tells of a Send or an Adopt of a worker's node, before that is obeyed; ServerDid of every effect of a server's node.
 	WorkerDid(worker int32, e *core.Effect)
 	ServerDid(e *core.Effect)
 	// WorkerStarts tells that a worker reads its copy of a shard for the iteration that the shard counts as clock. isFresh: it is the

@@ -49,7 +49,9 @@ func (s *Simulation) stepWorker(me int32, in core.Input) {
 	w.timeline.Stepped(&in, s.out, in.At)
 	for i := range s.out {
 		e := &s.out[i]
-		s.observer.WorkerDid(me, e)
+		if e.Kind == core.Send || e.Kind == core.Adopt { // few of all effects
+			s.observer.WorkerDid(me, e)
+		}
 		switch e.Kind {
 		case core.Send:
 			if e.Msg.Kind == wire.Pull && s.plan.Shards[e.Msg.Shard].PullBytes() > 0 {

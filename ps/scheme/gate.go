@@ -334,9 +334,7 @@ func (g *gate) closeTo(next int64, out []Decision) []Decision {
 		out = g.commitIteration(g.v, out)
 	}
 	if g.commits == byRank {
-		slices.SortFunc(g.staged, func(a, b push) int {
-			return cmp.Or(cmp.Compare(a.iter, b.iter), cmp.Compare(a.part, b.part), cmp.Compare(a.worker, b.worker))
-		})
+		slices.SortFunc(g.staged, byRankOrder)
 	} else {
 		slices.SortStableFunc(g.staged, func(a, b push) int { return cmp.Compare(a.iter, b.iter) })
 	}

@@ -1,5 +1,7 @@
 package scheme
 
+import "cmp"
+
 // fold adds a push to the pending sums; the first push after a commit overwrites them.
 func (g *gate) fold(p push, out []Decision) []Decision { return g.foldAs(p, 1, out) }
 
@@ -44,4 +46,15 @@ func (g *gate) commitPushes(w int32, iter int64, scale float64, out []Decision) 
 		scale *= float64(g.pendingSamples) / (float64(g.pendingPushes) * g.average)
 	}
 	return g.commit(w, iter, scale, out)
+}
+
+// byRankOrder compares pushes by iteration, part and worker. It stops at the first difference: it runs several times for every push.
+func byRankOrder(a, b push) int {
+	switch {
+	case a.iter != b.iter:
+		return cmp.Compare(a.iter, b.iter)
+	case a.part != b.part:
+		return cmp.Compare(a.part, b.part)
+	}
+	return cmp.Compare(a.worker, b.worker)
 }

@@ -54,7 +54,7 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 		"residual": {"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}",
 			"model={name: resnet20}", "train.batch_per_worker=2", "evaluate.every_epochs=0"},
 	} {
-		if !runsUnderRace(name, "adam", "topk", "delta", "keys", "until", "colocate") {
+		if !runsUnderRace(name, "topk", "delta", "keys", "until") {
 			continue
 		}
 		parts := []int{7, 11, 24}
@@ -100,6 +100,9 @@ func TestEverySchemeGoesOn(t *testing.T) {
 		"{match: '*', scheme: vap, push: delta, v0: 0.01}", "{match: '*.bias', scheme: drop, required: 3}, {match: '*', scheme: asp}",
 		"{match: '*.bias', scheme: essp}, {match: '*', schemes: [{scheme: bsp, until: 9}, {scheme: asp}]}",
 	} {
+		if !runsUnderRace(sync, "{match: '*', scheme: r2sp}", "{match: '*', scheme: vap, push: delta, v0: 0.01}") {
+			continue
+		}
 		t.Run(sync, func(t *testing.T) {
 			to := func(epochs int) *configs.Config {
 				return load(t, "sync=["+sync+"]", fmt.Sprintf("train.stop={epochs: %d}", epochs), "data.partition=overlap_reshuffle")
