@@ -97,6 +97,14 @@ func (a *Architecture) add(l Layer) {
 // Params lists all parameters, layer by layer. This order is the model order.
 func (a *Architecture) Params() []Param { return a.params }
 
+// Elements is the number of elements of all parameters.
+func (a *Architecture) Elements() (n int) {
+	for _, p := range a.params {
+		n += p.N()
+	}
+	return n
+}
+
 // evalBytes is about the most memory that a model takes for the batches of an evaluation.
 const evalBytes = 64 << 20
 
