@@ -3,8 +3,8 @@
 # because every other target calls it.
 #   tests/deps.sh               everything for a build with Open MPI
 #   tests/deps.sh --mpi=mpich   the same with MPICH
-#   tests/deps.sh --test        everything for `make test`: both MPIs, a C++ compiler, shellcheck, and the tools that make
-#                               hosts of namespaces
+#   tests/deps.sh --test        everything for `make test`: both MPIs, a C++ compiler, shellcheck, PyTorch, and the tools
+#                               that make hosts of namespaces
 #   tests/deps.sh --slurm       everything for a build with Open MPI, and the Slurm and the hosts of tests/slurm
 #   tests/deps.sh --numpy       everything for a build with Open MPI, and NumPy, in which tests/accept/checkpoint/exported-mlp-in-numpy.sh computes
 #   tests/deps.sh --torch       everything for a build with Open MPI, and PyTorch, which tests/accept/speed/kernels-against-pytorch.sh compares with
@@ -76,7 +76,7 @@ fi
 if [ "${1:-}" = --numpy ]; then
 	/usr/bin/python3 -c "import numpy" 2>/dev/null || missing+=(python3-numpy)
 fi
-if [ "${1:-}" = --torch ]; then
+if [ "${1:-}" = --torch ] || [ "${1:-}" = --test ]; then
 	# Debian's package belongs to this Python, whichever comes first in the PATH.
 	/usr/bin/python3 -c "import torch" 2>/dev/null || missing+=(python3-torch)
 	# Or its products would be those of the reference BLAS, which nobody trains with.

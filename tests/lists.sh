@@ -10,6 +10,10 @@ pure_packages() {
 # shellcheck disable=SC2034 # for those who source this
 alone="ps/workload internal/configs internal/show/metrics/timings internal/show/params internal/disk/checkpoint internal/disk/foreign internal/plan/references internal/show/verify internal/sim/whatif internal/comm/inflight internal/core/tasks internal/show/report/folder ps/scheme/example ps/scheme/schemetest"
 
+# Below them this one does: its program is another process.
+# shellcheck disable=SC2034
+not_alone="ps/workload/external"
+
 # raced_packages are the packages that stage race runs whole, one a line: those that are not pure and not alone, without package bench,
 # which times kernels in plain Go and drives runs of runtime, and without what starts other programs.
 raced_packages() {
@@ -17,6 +21,7 @@ raced_packages() {
 	without=$(pure_packages) || return
 	go list ./internal/... ./ps/... |
 		grep -vE "^fluentps/(($without)\$|(${alone// /|}|internal/rank/bench|internal/rank/runtime|internal/verbs|internal/plan/slurm)(/|\$))"
+	go list "./$not_alone"
 }
 
 # raced_tests are the tests of internal/rank/runtime that stage race runs, as one regular expression.

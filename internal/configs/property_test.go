@@ -86,6 +86,15 @@ func needs(l *keys.Leaf, value string) []string {
 	if path == "work.policy" || l.Only != nil && l.Only.Path == "work.policy" {
 		return append(out, needsOfWork(l, value)...)
 	}
+	if value == "external" || l.Only != nil && l.Only.Words()[0] == "external" { // the program and its data go together
+		for _, s := range []string{"data.set=external", "model.layers=null", "model.name=external", "model.command=[python3]",
+			"model.shapes=n.shapes"} {
+			if !strings.HasPrefix(s, path+"=") {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
 	if also[path] == nil && l.Only != nil {
 		return []string{l.Only.Path + "=" + l.Only.Words()[0]}
 	}
@@ -148,7 +157,7 @@ func draw(t *rapid.T, l *keys.Leaf) string {
 		if len(l.Values()) > 0 {
 			*p = rapid.SampledFrom(l.Values()).Draw(t, l.Path)
 		}
-		for _, example := range []string{"fc1.npz", "10Gbit"} { // of a file of parameters, and of link rates
+		for _, example := range []string{"fc1.npz", "10Gbit", "fc1.shapes"} { // of files, and of link rates
 			if l.Text != nil && !l.Text.MatchString(*p) {
 				*p = example
 			}

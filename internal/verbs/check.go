@@ -6,11 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"fluentps/internal/configs"
 	"fluentps/internal/plan/layout"
+	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
 
@@ -54,6 +56,7 @@ func checkVerb(c *cli.Context) error {
 	for i, file := range files {
 		in := readInput(c, file)
 		in.diags = checkRanks(c, in)
+		in.diags = append(in.diags, checkShapes(in)...)
 		if c.Bool("strict") {
 			in.diags = append(in.diags, checkData(in)...)
 		}
@@ -80,6 +83,22 @@ func checkVerb(c *cli.Context) error {
 		return &exitError{code: codeWarnings}
 	}
 	return nil
+}
+
+// checkShapes reads the file of an external model's tensors. One that is not on this machine is a warning: a run needs it.
+func checkShapes(in *input) configs.Diagnostics {
+	if in.diags.Failed() || !workload.IsExternal(in.cfg.Model.Name) {
+		return nil
+	}
+	_, err := workload.NewArchitecture(in.cfg.ModelSpec(), workload.Samples{Elsewhere: true})
+	if err == nil {
+		return nil
+	}
+	d := in.origins.Refuse("model.shapes", errors.New(strings.TrimPrefix(err.Error(), "model.shapes: ")))
+	if _, statErr := os.Stat(in.cfg.Model.Shapes); errors.Is(statErr, fs.ErrNotExist) {
+		d.Severity = configs.Warning
+	}
+	return configs.Diagnostics{d}
 }
 
 // checkData reads the files of csv, and warns of what is doubtful in them. It skips files that are not on this machine: a configuration may

@@ -15,6 +15,7 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/external"
 	"fluentps/ps/workload/shapes"
 )
 
@@ -28,6 +29,7 @@ func probeCommand() *cli.Command {
 		ArgsUsage: "CONFIG | FILE" + shapesSuffix,
 		Description: "With a CONFIG it shows the architecture of the configured model for the rows of the configured " +
 			"data; --out writes it to a file.\n" +
+			"With model external it starts the program once, without training.\n" +
 			"With such a file it shows what that holds. Nothing computes, and the file is small whatever the model is.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write the architecture to `FILE" + shapesSuffix + "`"},
@@ -96,7 +98,22 @@ func probed(c *cli.Context, from string, isFile bool) (*workload.Architecture, e
 	if err := in.problem(); err != nil {
 		return nil, err
 	}
+	if workload.IsExternal(in.cfg.Model.Name) {
+		return programShapes(c, in.cfg)
+	}
 	return architectureOf(in.cfg)
+}
+
+// programShapes starts the program of an external model once, and asks it.
+func programShapes(c *cli.Context, cfg *configs.Config) (*workload.Architecture, error) {
+	o := external.Options{Command: cfg.Model.Command, Threads: cfg.Device.Threads, Silence: cfg.Stall.Peer,
+		Log:     func(line string) { fmt.Fprintln(c.App.ErrWriter, foreign.Text(line)) },
+		Welcome: external.Welcome{Workers: 1, Rows: cfg.Data.Rows, TestRows: cfg.Data.TestRows, Accuracy: cfg.Data.Accuracy, Seed: cfg.Seed}}
+	a, err := external.Probe(o)
+	if err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
+	return a, nil
 }
 
 func architectureOf(cfg *configs.Config) (*workload.Architecture, error) {

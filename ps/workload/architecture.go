@@ -28,6 +28,13 @@ func NewArchitecture(s ModelSpec, from Samples) (*Architecture, error) {
 }
 
 func (e *ModelEntry) architecture(s ModelSpec, from Samples) (*Architecture, error) {
+	if e.elsewhere {
+		a, err := readShapes(s.Shapes)
+		if err != nil {
+			return nil, err
+		}
+		return shapes.New(s.Name, withStates(a.Layers, s.States)), nil
+	}
 	a := shapes.New(s.Name, withStates(e.Layers(s, from), s.States))
 	if e.Scratch != nil {
 		a.Scratch = e.Scratch(s, from)
@@ -48,12 +55,16 @@ func paramsIn(layers []Layer) []Param { return shapes.New("", layers).Params() }
 func fitting(s ModelSpec, from Samples) (e ModelEntry, err error) {
 	e = modelOf(s.Name)
 	switch {
+	case e.Name == "":
+		return e, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
+	case e.elsewhere != from.Elsewhere:
+		return e, fmt.Errorf("model %s: the model external and the data set external go together: one has the samples of the other", s.Name)
+	case e.elsewhere:
+		return e, nil
 	case from.Cols < 1:
 		return e, fmt.Errorf("model %s: %d inputs, need at least 1; does the data set have columns?", s.Name, from.Cols)
 	case from.Classes < 2 && from.Matrix == (Matrix{}):
 		return e, fmt.Errorf("model %s: %d classes, need at least 2; does the data set have labels?", s.Name, from.Classes)
-	case e.Name == "":
-		return e, fmt.Errorf("model %q is not known; choose one of: %s", s.Name, strings.Join(ModelNames(), ", "))
 	case e.Images && from.Image.Values() != from.Cols:
 		return e, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, give "+
 			"image to generated, or choose model mlp",
@@ -122,7 +133,7 @@ func paramsOf(s ModelSpec) []Param {
 	image := Image{Channels: 1, Height: side, Width: side}
 	for _, from := range []Samples{
 		{Cols: image.Values(), Classes: 2, Image: image}, {Cols: dataset.RatingCols, Matrix: Matrix{Rows: 1, Columns: 1}},
-		{Cols: image.Values(), Classes: 10, Image: image},
+		{Cols: image.Values(), Classes: 10, Image: image}, {Elsewhere: true},
 	} {
 		if a, err := NewArchitecture(s, from); err == nil {
 			return a.Params()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"fluentps/kernels"
+	"fluentps/ps/workload/external"
 )
 
 // Model computes losses and gradients on the memory that Bind sets. It belongs to one goroutine at a time. Losses are sums over
@@ -58,13 +59,18 @@ type Forehanded interface {
 
 // ModelSpec chooses a model.
 type ModelSpec struct {
-	Name    string `yaml:"name,required" values:"@models" doc:"the model; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
-	Layers  []int  `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=@models with layers" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
-	Compute Cost   `yaml:"compute" min:"0" max:"86400" when:"name=synthetic" doc:"time of one step's computing, a third of it forward, which the worker sleeps"`
-	Rank    int    `yaml:"rank" min:"1" max:"4096" when:"name=matrix_factorization" doc:"numbers for each row and each column of the matrix"`
+	Name    string   `yaml:"name,required" values:"@models" doc:"the model; external: a program of your own, in PyTorch or another language, which each worker starts; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
+	Layers  []int    `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=@models with layers" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
+	Compute Cost     `yaml:"compute" min:"0" max:"86400" when:"name=synthetic" doc:"time of one step's computing, a third of it forward, which the worker sleeps"`
+	Rank    int      `yaml:"rank" min:"1" max:"4096" when:"name=matrix_factorization" doc:"numbers for each row and each column of the matrix"`
+	Command []string `yaml:"command,required" form:"word" items:"1" when:"name=external" doc:"the program that computes, and its arguments, such as [python3, train.py]; each worker starts one"`
+	Shapes  string   `yaml:"shapes,required" form:"shapes file" when:"name=external" doc:"FILE.shapes, which fluentps probe --out writes once: names and shapes of the model's tensors; all hosts must see it"`
 	// States name the numbers of an optimizer beside each trained parameter, if they are averaged over workers as its parameters are.
 	States []string
-	Init   string `yaml:"init,omitempty" form:"parameter file" doc:"a file that training begins with, FILE.safetensors or FILE.npz as fluentps export writes it, with exactly the parameters of the model; all hosts must see it; without it they follow from the seed. A run that resumes takes its checkpoint's, and does not read the file"`
+	// Child computes, if the model is external. Evaluates: it is for evaluations. A spec of a configuration has neither.
+	Child     *external.Child
+	Evaluates bool
+	Init      string `yaml:"init,omitempty" form:"parameter file" doc:"a file that training begins with, FILE.safetensors or FILE.npz as fluentps export writes it, with exactly the parameters of the model; all hosts must see it; without it they follow from the seed. A run that resumes takes its checkpoint's, and does not read the file"`
 }
 
 // ModelDefaults is a model of which only the name is missing.
@@ -90,7 +96,9 @@ type ModelEntry struct {
 	// New makes an unbound model that computes on dev, with scratch for Forward batches of up to batchMax samples. Check has passed.
 	New func(s ModelSpec, from Samples, dev Device, batchMax int) (Model, error)
 
-	own bool // of another module
+	// elsewhere: it takes only the numbers of rows, and no other model does.
+	elsewhere bool
+	own       bool // of another module
 }
 
 // chained is the entry of a model that is a chain of stages on a device.
@@ -116,6 +124,7 @@ var models = []ModelEntry{
 	chained(ModelEntry{Name: "logistic", Check: binaryOnly}, denseChain),
 	{Name: "sparse_logistic", Sparse: true, Check: binaryOnly, Layers: sparseLogisticLayers, New: newSparseLogistic},
 	{Name: "matrix_factorization", Ratings: true, Check: factorable, Layers: factorizationLayers, New: newFactorization},
+	externalEntry,
 	{Name: "synthetic", Hidden: true, Compute: true, Check: layerSizes, Layers: syntheticLayers, New: newSynthetic},
 }
 
@@ -168,7 +177,13 @@ func NewModel(s ModelSpec, from Samples, dev Device, batchMax int) (Model, error
 	if err != nil {
 		return nil, err
 	}
-	return besideStates(m, e.Layers(s, from), s.States), nil
+	states := s.States
+	s.States = nil
+	a, err := e.architecture(s, from)
+	if err != nil {
+		return nil, err
+	}
+	return besideStates(m, a.Layers, states), nil
 }
 
 func noHidden(s ModelSpec, _ Samples) error {

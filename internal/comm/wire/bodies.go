@@ -122,6 +122,27 @@ func SnapshotKept(index int64) Header { return Header{Kind: Ready, Iter: index} 
 // SnapshotLooked is the message with which rank 0 releases a snapshot and those before it.
 func SnapshotLooked(index int64) Header { return Header{Kind: Looked, Iter: index} }
 
+// SnapshotToEvaluate is the message with which rank 0 has another rank evaluate a snapshot.
+func SnapshotToEvaluate(index int64) Header { return Header{Kind: Evaluate, Iter: index} }
+
+// Evaluation is the result for a snapshot.
+type Evaluation struct {
+	Index   int64
+	Loss    float64 // sum over the test rows
+	Correct int64
+	Took    time.Duration
+}
+
+// Header is the message of an evaluation.
+func (e Evaluation) Header() Header {
+	return Header{Kind: Evaluated, Iter: e.Index, Loss: e.Loss, Correct: e.Correct, Blocked: int64(e.Took)}
+}
+
+// EvaluationOf reads it.
+func EvaluationOf(h *Header) Evaluation {
+	return Evaluation{Index: h.Iter, Loss: h.Loss, Correct: h.Correct, Took: time.Duration(h.Blocked)}
+}
+
 // SnapshotIndex returns the snapshot that one of these messages is about.
 func (h *Header) SnapshotIndex() int64 { return h.Iter }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -43,7 +44,8 @@ func TestBodiesRoundTrip(t *testing.T) {
 			}
 		}
 		index := i64.Draw(t, "snapshot")
-		for _, h := range []Header{SnapshotAsked(3, index), SnapshotKept(index), SnapshotLooked(index)} {
+		all := []Header{SnapshotAsked(3, index), SnapshotKept(index), SnapshotLooked(index), SnapshotToEvaluate(index)}
+		for _, h := range all {
 			if got := over(t, h).SnapshotIndex(); got != index {
 				t.Errorf("snapshot %d came back as %d", index, got)
 			}
@@ -51,9 +53,22 @@ func TestBodiesRoundTrip(t *testing.T) {
 	})
 }
 
+// An evaluation comes back as it was, also one whose loss is no number.
+func TestEvaluationsComeBack(t *testing.T) {
+	half := Evaluation{Index: 7, Loss: 1.5, Correct: 3, Took: time.Second}
+	for _, e := range []Evaluation{{}, half, {Index: 1, Loss: math.Inf(1)}, {Loss: math.NaN()}} {
+		h := e.Header()
+		got := EvaluationOf(&h)
+		if math.IsNaN(e.Loss) != math.IsNaN(got.Loss) || !math.IsNaN(e.Loss) && got != e {
+			t.Errorf("%+v came back as %+v", e, got)
+		}
+	}
+}
+
 // Each kind counts as traffic of training or does not, by its own row.
 func TestKindsOfTraining(t *testing.T) {
-	not := map[Kind]bool{Snapshot: true, Ready: true, Looked: true, Halt: true, Saved: true, Stale: true, Measured: true, Dealt: true}
+	not := map[Kind]bool{Snapshot: true, Ready: true, Looked: true, Halt: true, Saved: true, Stale: true, Measured: true, Dealt: true,
+		Evaluate: true, Evaluated: true}
 	for k := Push; k < Kinds; k++ {
 		if k.Training() == not[k] {
 			t.Errorf("%v: training %t", k, k.Training())

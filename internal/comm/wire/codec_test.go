@@ -50,8 +50,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"magic", edit(0, 'x'), "0x7078"},
 		{"older", edit(2, 0), "the sender has 0, this binary 10; start all ranks from one build"},
 		{"newer and shorter", edit(2, 11)[:40], "the sender has 11, this binary 10"},
-		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 36"},
-		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(37)"},
+		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 38"},
+		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(39)"},
 		{"reserved", edit(6, 1), "reserved bytes of a push"},
 	} {
 		_, err := Decode(c.in)
@@ -95,7 +95,7 @@ func TestEncodeRefusesUnknownKind(t *testing.T) {
 func TestKindNames(t *testing.T) {
 	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined " +
 		"closed barrier release task readable forwarded summand saved stale peer computed measured dealt vote verdict " +
-		"askwaits waits pushpiece replypiece piecethere"
+		"askwaits waits evaluate evaluated pushpiece replypiece piecethere"
 	var names []string
 	for k := Push; k < Kinds; k++ {
 		names = append(names, k.String())

@@ -26,7 +26,7 @@ func header(h Header) []byte {
 func TestPieceLayout(t *testing.T) {
 	got := bytes.Repeat([]byte{0xAA}, PieceSize+2)
 	EncodePiece(got, ReplyPiece, 0x01020304, 0x0506)
-	if want := "6670" + "0a" + "23" + "04030201" + "06050000" + "aaaa"; hex.EncodeToString(got) != want {
+	if want := "6670" + "0a" + "25" + "04030201" + "06050000" + "aaaa"; hex.EncodeToString(got) != want {
 		t.Errorf("layout\n got %x\nwant %s", got, want)
 	}
 }

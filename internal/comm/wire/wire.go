@@ -48,6 +48,8 @@ const (
 	// worker to server, once asked: it has the shard's reply, and waits for another shard, a change of scheme or its
 	// batch; with Over, it goes on
 	Waits
+	Evaluate   // rank 0 to the rank of worker 0: evaluate snapshot Iter, if only workers have the model
+	Evaluated  // that rank to rank 0: an Evaluation
 	PushPiece  // worker to server: a piece of a push whose header went before; not a header, but PieceSize bytes and the values
 	ReplyPiece // server to worker: a piece of a Reply or a Publish, likewise
 	PieceThere // worker to server: a piece of a push whose header went before lies in shared memory; PieceSize bytes alone
@@ -150,6 +152,8 @@ var kinds = [Kinds]struct {
 	Verdict:    {"verdict", true},
 	AskWaits:   {"askwaits", true},
 	Waits:      {"waits", true},
+	Evaluate:   {"evaluate", false},
+	Evaluated:  {"evaluated", false},
 	PushPiece:  {"pushpiece", true},
 	ReplyPiece: {"replypiece", true},
 	PieceThere: {"piecethere", true},

@@ -16,7 +16,8 @@ var notYet = []struct {
 	numbers bool   // numbers above the key's limit
 	has     string // for whole keys: what to write instead
 }{
-	{path: "model.name", values: []string{"external"}},
+	{path: "train.optimizer.name", values: []string{"adamw", "muon"}},
+	{path: "data.set", values: []string{"npy", "images", "parquet", "tokens"}},
 }
 
 // movedKeys are keys of earlier versions, with what to write instead.

@@ -254,7 +254,7 @@ type TextForm struct {
 
 // textForms are those that tags name.
 var textForms = map[string]*TextForm{"run name": &runName, "glob": &glob, "path": &filePath,
-	"parameter file": &parameterFile, "link rates": &linkRates}
+	"parameter file": &parameterFile, "link rates": &linkRates, "shapes file": &shapesFile, "word": &word, "fingerprint": &fingerprint}
 
 var (
 	runName = TextForm{regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`), func(s string) string {
@@ -269,6 +269,18 @@ var (
 			return "the path is empty; name a file or folder"
 		}
 		return "the path holds a zero byte; name a file or folder"
+	}}
+	shapesFile = TextForm{regexp.MustCompile(`^[^\x00]+\.shapes$`), func(s string) string {
+		if !filePath.MatchString(s) {
+			return filePath.refusal(s)
+		}
+		return diag.Clip(strconv.Quote(s)) + " does not end in .shapes; name the file that fluentps probe CONFIG --out FILE.shapes writes"
+	}}
+	word = TextForm{regexp.MustCompile(`^[^\x00]+$`), func(s string) string {
+		return diag.Clip(strconv.Quote(s)) + " is no argument of a program; write one without zero bytes, and at least one letter"
+	}}
+	fingerprint = TextForm{regexp.MustCompile(`^[!-~]{1,128}$`), func(s string) string {
+		return diag.Clip(strconv.Quote(s)) + " is not a fingerprint; use 1 to 128 letters, digits and signs without spaces"
 	}}
 	linkRates = TextForm{regexp.MustCompile(
 		`^([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?(, ?([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?)*$`), func(s string) string {

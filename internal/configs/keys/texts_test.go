@@ -19,7 +19,7 @@ var (
 		`\b(?:cluster|data|model|train|evaluate|device|shards|send|payload|work|local|stall|checkpoint|metrics|simulate|sync|faults|baseline)(?:\[[0-9a-z]*\])?(?:\.[a-z_0-9]+(?:\[[0-9]*\])?)+`)
 	indexText = regexp.MustCompile(`\[[0-9a-z]*\]`)
 	// noKeys are files, fields of a checkpoint, a section of an object file, and a key of earlier versions.
-	noKeys = regexp.MustCompile(`\.(csv|jsonl|prom|inc|json|go)$|^work\.assignment\.|^data\.rel\.|^simulate\.noise`)
+	noKeys = regexp.MustCompile(`\.(csv|jsonl|prom|inc|json|go|py)$|^work\.assignment\.|^data\.rel\.|^simulate\.noise`)
 )
 
 // Texts of all packages name only keys that exist: a key that was renamed is renamed in every error, hint and page that the program prints.

@@ -3,7 +3,6 @@ package rules
 import (
 	"fluentps/internal/configs/keys"
 	"fluentps/internal/configs/settings"
-	"fluentps/ps/workload"
 )
 
 // crossCheckpoint refuses checkpoints during training if the run would not write them, or not keep them.
@@ -51,7 +50,7 @@ func (w *checks) crossBest(t *keys.Table) {
 	case w.Config.Evaluate.Where != "online":
 		w.Fatal(best.Key, best.Path, "set evaluate.where: online",
 			"needs evaluations during training, but evaluate.where is %s", w.Config.Evaluate.Where)
-	case c.Best == settings.BestAccuracy && workload.TakesRatings(w.Config.Model.Name):
-		w.Fatal(best.Key, best.Path, "set it to loss", "needs classes, but model %s predicts ratings", w.Config.Model.Name)
+	case c.Best == settings.BestAccuracy && !w.Config.CountsHits():
+		w.Fatal(best.Key, best.Path, "set it to loss", "needs classes, but model %s has a loss alone", w.Config.Model.Name)
 	}
 }

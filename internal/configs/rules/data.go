@@ -62,7 +62,7 @@ func (w *checks) crossRatings(t *keys.Table) {
 		w.Fatal(name.Node, name.Path, "choose model.name: matrix_factorization, or another set",
 			"%s needs features with a class, but data.set %s has ratings (entries of a matrix)", w.Config.Model.Name, w.Config.Data.Set)
 	}
-	if takes && target.Key != nil && !target.Bad {
+	if !w.Config.CountsHits() && target.Key != nil && !target.Bad {
 		w.Fatal(target.Key, target.Path, "remove it, and stop by epochs, samples, updates or time",
 			"is a test accuracy, but %s has none: its test loss is a mean squared error", w.Config.Model.Name)
 	}

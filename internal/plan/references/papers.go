@@ -7,14 +7,14 @@ var papers = map[Use][]string{
 	{Optimizer, "lars"}: {"you2017large"},
 
 	{Model, "softmax"}: {}, {Model, "mlp"}: {}, {Model, "logistic"}: {}, {Model, "sparse_logistic"}: {},
-	{Model, "matrix_factorization"}: {}, {Model, "synthetic"}: {},
+	{Model, "matrix_factorization"}: {}, {Model, "synthetic"}: {}, {Model, "external"}: {},
 	{Model, "lenet"}:    {"lecun1998gradient"},
 	{Model, "resnet20"}: {"he2016deep"}, {Model, "resnet32"}: {"he2016deep"}, {Model, "resnet44"}: {"he2016deep"},
 	{Model, "resnet56"}: {"he2016deep"}, {Model, "resnet110"}: {"he2016deep"},
 	{Data, "cifar10"}: {"krizhevsky2009learning"},
 	{Data, "libsvm"}:  {"chang2011library"},
 	{Data, "idx"}:     {}, {Data, "csv"}: {}, {Data, "generated"}: {}, {Data, "generated_sparse"}: {},
-	{Data, "ratings"}: {}, {Data, "generated_ratings"}: {},
+	{Data, "ratings"}: {}, {Data, "generated_ratings"}: {}, {Data, "external"}: {},
 
 	{Slowness, "constant"}: {}, {Slowness, "exponential"}: {}, {Slowness, "normal"}: {}, {Slowness, "two_state"}: {}, {Slowness, "trace"}: {},
 	{Slowness, "lognormal"}: {"giladi2023variance"},

@@ -100,7 +100,7 @@ func New(r *station.Station, worker *train.Side, observer Observer, digests *dig
 	}
 	for i := range r.Plan.Shards {
 		sh := &r.Plan.Shards[i]
-		if err := r.Build().Fill(a.params.F32()[sh.Lo:sh.Hi], sh, r.Architecture); err != nil {
+		if err := r.Build().Fill(a.params.F32()[sh.Lo:sh.Hi], sh, r.Model.Architecture); err != nil {
 			return nil, err
 		}
 	}

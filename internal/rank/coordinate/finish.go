@@ -47,7 +47,7 @@ type report struct {
 
 func (r *Run) report() report {
 	rep := report{Sent: r.station.Net.Traffic.Sent, Cross: r.station.Net.Traffic.Between,
-		Recv: r.station.Net.Traffic.Received, Shared: r.station.Net.Traffic.Shared, CPU: r.CPUEnd - r.CPUStart, Peak: processPeak()}
+		Recv: r.station.Net.Traffic.Received, Shared: r.station.Net.Traffic.Shared, CPU: r.CPU.End - r.CPU.Start, Peak: processPeak()}
 	if r.Server != nil {
 		rep.Server = r.Server.Report()
 	}

@@ -17,7 +17,6 @@ import (
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/metrics/records"
 	"fluentps/internal/show/status"
-	"fluentps/ps/workload"
 )
 
 // Lead is what rank 0 does beside its server: it owns the lead shard, so it counts the budget, prints the progress, writes
@@ -125,7 +124,7 @@ func NewLead(r *Run) *Lead {
 	rows := r.station.Set.Train.Rows()
 	l := &Lead{r: r, station: r.station, budget: layout.BudgetOf(r.station.Config, rows, r.station.Roles),
 		counts:  counts{epoch: metrics.EpochLoss{Rows: int64(rows)}},
-		evals:   evaluations{classes: !workload.TakesRatings(r.station.Config.Model.Name), marks: map[int64]mark{}, keptBy: map[int64]int{}},
+		evals:   evaluations{classes: r.station.Config.CountsHits(), marks: map[int64]mark{}, keptBy: map[int64]int{}},
 		delayed: map[int32]int64{}, window: newWindow(0, len(r.station.Config.Sync))}
 	for m := range r.station.Roles.Servers {
 		if len(r.station.Plan.OfServer(int32(m))) > 0 {
@@ -256,7 +255,7 @@ func (l *Lead) record(now time.Duration) records.Record {
 	w := &l.window
 	if w.samples > 0 {
 		rec.Set(records.TrainLoss, w.loss/float64(w.samples))
-		if l.evals.classes {
+		if l.evals.classes && (w.correct > 0 || !l.station.Set.Elsewhere) { // a program of a user's own need not count hits in training
 			rec.Set(records.TrainAccuracy, float64(w.correct)/float64(w.samples))
 		}
 	}

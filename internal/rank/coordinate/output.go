@@ -12,7 +12,6 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/disk/durable"
 	"fluentps/internal/plan/layout"
-	"fluentps/internal/rank/evaluate"
 	"fluentps/internal/show/metrics"
 )
 
@@ -105,13 +104,6 @@ func (l *Lead) Open() error {
 		l.out.sinks = sinks
 	}
 	l.print(b.String() + "\n")
-	if r.station.Config.Evaluate.Where == "online" && r.station.Set.Test.Rows() > 0 {
-		e, err := evaluate.New(r.station, evaluate.Options{Device: r.o.Device, Halted: &r.Halted})
-		if err != nil {
-			return err
-		}
-		l.evals.online = &online{l: l, e: e}
-	}
 	return nil
 }
 

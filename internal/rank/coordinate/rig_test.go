@@ -145,14 +145,14 @@ func (p *part) train(st *station.Station, r *coordinate.Run) (res coordinate.Res
 	if err := st.Transport.Barrier(); err != nil {
 		return res, err
 	}
-	r.SetupEnd, r.CPUStart = time.Now(), coordinate.ProcessCPU()
+	r.SetupEnd, r.CPU.Start = time.Now(), coordinate.ProcessCPU()
 	if p.begun != nil {
 		p.begun(st.Me)
 	}
 	if err := drive(st, r); err != nil {
 		return res, err
 	}
-	r.TrainEnd, r.CPUEnd = st.Transport.Now(), coordinate.ProcessCPU()
+	r.TrainEnd, r.CPU.End = st.Transport.Now(), coordinate.ProcessCPU()
 	if r.Server != nil {
 		r.Server.FinishSpans(r.TrainEnd - st.Began)
 	}
@@ -255,7 +255,7 @@ func (p *part) makeSides(st *station.Station, r *coordinate.Run, device kernels.
 	serving := serve.Options{Start: r.From.Start(), Write: r.WriteInBackground}
 	if st.Me == 0 {
 		r.Lead = coordinate.NewLead(r)
-		if err := errors.Join(r.Lead.MakeDealer(nil), r.Lead.Open()); err != nil {
+		if err := errors.Join(r.Lead.MakeDealer(nil), r.Lead.Open(), r.OpenOnline()); err != nil {
 			return err
 		}
 		observer, serving.Observer = r.Lead, r.Lead

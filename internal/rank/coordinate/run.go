@@ -41,6 +41,7 @@ type Run struct {
 	Server    *serve.Side          // nil if this rank does not serve
 	Worker    *train.Side          // nil if this rank does not work
 	Lead      *Lead                // rank 0 only
+	answers   *answers             // on a rank that evaluates for rank 0; else nil
 	Reduce    *allreduce.AllReduce // nil unless baseline: allreduce
 	Scheduler *core.Scheduler      // rank 0 only, with baseline: pslite
 	releases  []core.Effect        // scratch for Scheduler
@@ -51,9 +52,9 @@ type Run struct {
 	SkipCheckpoint atomic.Bool // a second signal asked to leave without a checkpoint
 	EndDecided     bool        // how the run ends is decided, on rank 0 first: signals and time limits have no effect any more
 
-	TrainEnd         time.Duration
-	CPUStart, CPUEnd time.Duration // CPU time of this process
-	SetupEnd         time.Time
+	TrainEnd time.Duration
+	CPU      struct{ Start, End time.Duration } // CPU time of this process, when training begins and ends
+	SetupEnd time.Time
 }
 
 // Options are the inputs of a run that this package uses.
@@ -119,8 +120,16 @@ func (r *Run) Release(idle bool, unit io.Closer, log *os.File) {
 		r.Reduce.Forget(math.MaxInt64)
 		r.Reduce.Close()
 	}
-	if idle && r.Lead != nil && r.Lead.evals.online != nil {
+	if idle && r.Lead != nil && r.Lead.evals.online != nil && r.Lead.evals.online.e != nil {
 		r.Lead.evals.online.e.Close()
+	}
+	if idle && r.answers != nil {
+		r.answers.e.Close()
+	}
+	if idle && r.station.Model.Child != nil {
+		if err := r.station.Model.Child.Close(); err != nil { // after training, whose result it no longer changes
+			r.station.Log.Warn("model external: " + err.Error())
+		}
 	}
 	if r.Timeline != nil {
 		net.Fail(r.Timeline.EndPart())

@@ -127,7 +127,7 @@ func (r *Run) list(m *checkpoint.Manifest, files []checkpoint.Entry) {
 	kinds := append([]string{""}, optim.StateNames(r.station.Config.ServerRule())...)
 	parts := make([][][]part, len(kinds)) // by vector of a shard and by parameter
 	for k := range parts {
-		parts[k] = make([][]part, len(r.station.Architecture.Params()))
+		parts[k] = make([][]part, len(r.station.Model.Architecture.Params()))
 	}
 	ranges := 0
 	for server := range r.station.Roles.Servers {
@@ -156,7 +156,7 @@ func (r *Run) list(m *checkpoint.Manifest, files []checkpoint.Entry) {
 		return
 	}
 	for k, kind := range kinds {
-		for i, p := range r.station.Architecture.Params() {
+		for i, p := range r.station.Model.Architecture.Params() {
 			t := checkpoint.Tensor{Name: p.Name, Shape: p.Shape, DType: checkpoint.DType, Ranges: joined(parts[k][i])}
 			switch {
 			case k == 0:

@@ -103,7 +103,7 @@ func (r *Run) besideConstant(s *metrics.Summary) string {
 	if s.TestLoss == nil {
 		table = r.station.Set.Train
 	}
-	if r.Lead.end.reason != "" || table.Rows() == 0 {
+	if r.Lead.end.reason != "" || table.Rows() == 0 || r.station.Set.Elsewhere {
 		return ""
 	}
 	if !r.Lead.evals.classes {

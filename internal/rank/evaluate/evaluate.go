@@ -5,6 +5,7 @@ package evaluate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"fluentps/internal/comm"
@@ -22,8 +23,9 @@ type Evaluator struct {
 	station *station.Station
 	o       Options
 	arena   *comm.Buf
+	isOurs  bool // the arena is to be freed
 	device  kernels.Device
-	model   workload.Model
+	model   workload.Model // nil: this rank cannot compute it
 	batch   workload.Batch
 	rows    []int32 // of one batch, at most
 }
@@ -36,18 +38,24 @@ type Options struct {
 
 // New makes an evaluator with an arena and a device of its own.
 func New(r *station.Station, o Options) (*Evaluator, error) {
-	batchMax := r.Architecture.EvalRows()
+	batchMax := r.Model.Architecture.EvalRows()
 	e := &Evaluator{station: r, o: o, batch: workload.NewBatch(r.Config.Model.Name, r.Set.Samples(), batchMax),
 		rows: make([]int32, 0, batchMax)}
 	var err error
-	if e.arena, err = r.Transport.Alloc(r.Plan.Arena * shard.ElemBytes); err != nil {
-		return nil, fmt.Errorf("evaluation arena: %w", err)
-	}
 	if e.device, err = o.Device(); err != nil {
 		return nil, err
 	}
-	if e.model, err = workload.NewModel(r.Config.ModelSpec(), r.Set.Samples(), e.device, batchMax); err != nil {
-		return nil, err
+	computes := slices.Contains(r.Evaluators(), r.Me)
+	if computes {
+		if e.model, err = r.NewModel(e.device, batchMax, true); err != nil {
+			return nil, err
+		}
+	}
+	if e.arena, e.isOurs, err = r.Room(e.model, r.Plan.Arena*shard.ElemBytes); err != nil {
+		return nil, fmt.Errorf("evaluation arena: %w", err)
+	}
+	if !computes {
+		return e, nil
 	}
 	if err := station.Announce(e.device, e.arena); err != nil {
 		return nil, err
@@ -59,7 +67,9 @@ func New(r *station.Station, o Options) (*Evaluator, error) {
 // Close frees the device and the arena.
 func (e *Evaluator) Close() {
 	e.station.Net.Fail(e.device.Close())
-	e.arena.Free()
+	if e.isOurs {
+		e.arena.Free()
+	}
 }
 
 // Params is the arena of the parameters.
@@ -152,11 +162,15 @@ func (s *Sum) add(losses []float64, correct int64) {
 	s.Correct += correct
 }
 
-// Together evaluates snapshots on all ranks: each computes its share of the chunks. Only rank 0 gets the sums. It gets
+// Together evaluates snapshots on all ranks: each that can computes its share of the chunks. Only rank 0 gets the sums. It gets
 // fewer than asked for if the run was interrupted, which goOn tells on rank 0.
 func (e *Evaluator) Together(indices []int64, goOn func() bool) ([]Sum, error) {
 	r := e.station
-	first, last := e.chunks()*r.Me/r.Transport.Size(), e.chunks()*(r.Me+1)/r.Transport.Size()
+	first, last := 0, 0
+	ranks := r.Evaluators()
+	if i := slices.Index(ranks, r.Me); i >= 0 {
+		first, last = e.chunks()*i/len(ranks), e.chunks()*(i+1)/len(ranks)
+	}
 	var sums []Sum
 	for _, k := range indices {
 		if err := e.FetchAndWait(k); err != nil {

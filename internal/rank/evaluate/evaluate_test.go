@@ -40,7 +40,7 @@ const broken = 7
 func parametersOf(st *station.Station, k int64) []float32 {
 	arena := make([]float32, st.Plan.Arena)
 	for i, v := range st.Plan.Views(arena) {
-		workload.Fill(v, uint64(100+k), st.Architecture.Params()[i], 0)
+		workload.Fill(v, uint64(100+k), st.Model.Architecture.Params()[i], 0)
 	}
 	if k == broken {
 		arena[0] = float32(math.NaN())

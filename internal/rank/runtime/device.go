@@ -10,6 +10,7 @@ import (
 	"fluentps/internal/rank/coordinate"
 	"fluentps/internal/rank/link"
 	"fluentps/kernels"
+	"fluentps/ps/workload"
 )
 
 // Unit is what a rank computes on.
@@ -23,7 +24,7 @@ type Unit struct {
 // So a rank that only serves never touches a GPU.
 func (r *rank) newUnit() (Unit, error) {
 	i := slices.Index(r.station.Roles.Computing(), r.station.Me)
-	if i >= 0 && r.o.NewUnit != nil {
+	if i >= 0 && r.o.NewUnit != nil && !workload.IsExternal(r.station.Config.Model.Name) {
 		local := 0
 		for _, before := range r.station.Roles.Computing()[:i] {
 			if r.station.Hosts[before] == r.station.Hosts[r.station.Me] {

@@ -44,8 +44,8 @@ func (r *rank) readInitial(path string) (err error) {
 	if r.o.testing.initFile != nil {
 		path = r.o.testing.initFile(path)
 	}
-	if r.initial, err = params.OpenInitial(path, params.Of(r.station.Architecture.Params())); err == nil {
-		r.station.Initial = r.initial
+	if r.initial, err = params.OpenInitial(path, params.Of(r.station.Model.Architecture.Params())); err == nil {
+		r.station.Model.Initial = r.initial
 	}
 	return err
 }
@@ -62,6 +62,6 @@ func (r *rank) tellInitial() {
 func (r *rank) closeInitial() {
 	if r.initial != nil {
 		_ = r.initial.Close() // it was only read
-		r.initial, r.station.Initial = nil, nil
+		r.initial, r.station.Model.Initial = nil, nil
 	}
 }

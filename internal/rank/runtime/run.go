@@ -104,7 +104,7 @@ func (r *rank) begin() error {
 	if err := r.station.Transport.Barrier(); err != nil {
 		return err
 	}
-	r.run.SetupEnd, r.run.CPUStart = time.Now(), coordinate.ProcessCPU()
+	r.run.SetupEnd, r.run.CPU.Start = time.Now(), coordinate.ProcessCPU()
 	return nil
 }
 
@@ -129,6 +129,9 @@ func (r *rank) release(idle bool) {
 	if r.unit.Device != nil {
 		unit = r.unit
 	}
+	if !idle {
+		r.station.Model.Child.Kill()
+	}
 	r.run.Release(idle, unit, r.file)
 }
 
@@ -149,7 +152,7 @@ func (r *rank) train() error {
 	if err := r.driveTraining(); err != nil {
 		return err
 	}
-	r.run.TrainEnd, r.run.CPUEnd = r.station.Transport.Now(), coordinate.ProcessCPU()
+	r.run.TrainEnd, r.run.CPU.End = r.station.Transport.Now(), coordinate.ProcessCPU()
 	wall := r.run.TrainEnd - r.station.Began
 	if r.run.Server != nil {
 		r.run.Server.FinishSpans(wall)

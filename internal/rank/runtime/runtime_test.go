@@ -21,9 +21,15 @@ import (
 	"fluentps/internal/configs/configstest"
 	"fluentps/kernels"
 	"fluentps/kernels/cpu"
+	"fluentps/ps/workload/external/externaltest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if code, isChild := externaltest.Main(); isChild {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func load(t testing.TB, set ...string) *configs.Config {
 	t.Helper()

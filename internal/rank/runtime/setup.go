@@ -84,16 +84,11 @@ func (r *rank) setup() error {
 	if err := r.station.Share(r.o.thresholds); err != nil {
 		return err
 	}
-	if r.o.Resume != "" {
-		var err error
-		if r.run.From, err = r.run.Search.Restore(); err != nil {
-			return err
-		}
-		if r.run.From == nil {
-			if err := r.openInitial(); err != nil {
-				return err
-			}
-		}
+	if err := r.restore(); err != nil {
+		return err
+	}
+	if err := r.openChild(); err != nil {
+		return err
 	}
 	if err := r.beginFolder(); err != nil {
 		return err
@@ -119,6 +114,17 @@ func (r *rank) setup() error {
 	r.run.Replicas = replicas
 	r.run.BeginSnapshots()
 	return nil
+}
+
+// restore finds the checkpoint from which the run resumes, if it does.
+func (r *rank) restore() (err error) {
+	if r.o.Resume == "" {
+		return nil
+	}
+	if r.run.From, err = r.run.Search.Restore(); err == nil && r.run.From == nil {
+		err = r.openInitial()
+	}
+	return err
 }
 
 // load reads the data set, and the times that faults replay.
@@ -198,6 +204,9 @@ func (r *rank) makeSides() error {
 			return err
 		}
 	}
+	if err = r.run.OpenOnline(); err != nil {
+		return err
+	}
 	if r.station.Roles.Server(r.station.Me) >= 0 {
 		if r.run.Server, err = serve.New(r.station, r.serveOptions()); err != nil {
 			return err
@@ -254,6 +263,7 @@ func (r *rank) handle() {
 	if r.run.Worker != nil {
 		r.run.Worker.Handle()
 	}
+	r.run.HandleEvaluations()
 	switch {
 	case r.run.Reduce != nil:
 		r.run.HandleSnapshots(r.run.Reduce)

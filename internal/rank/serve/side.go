@@ -152,7 +152,7 @@ func (s *Side) newStore(id int32, update optim.Update) (*store, error) {
 		return nil, fmt.Errorf("parameters of shard %s: %w", sh.Name, err)
 	}
 	b := st.bufs[0]
-	if err := r.Build().Fill(b.F32(), sh, r.Architecture); err != nil {
+	if err := r.Build().Fill(b.F32(), sh, r.Model.Architecture); err != nil {
 		return nil, err
 	}
 	st.math = r.Build().Store(id, update)

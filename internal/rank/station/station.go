@@ -4,6 +4,7 @@ package station
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +15,10 @@ import (
 	"fluentps/internal/plan/build"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/link"
+	"fluentps/kernels"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/external"
 )
 
 // BeatEvery is how often a rank looks at the clock while nothing else happens.
@@ -43,8 +46,7 @@ type Station struct {
 	Plan   *shard.Plan
 	// WorkerOf is, by rank, its index among the workers, or -1.
 	WorkerOf     []int32
-	Architecture *workload.Architecture // of the model
-	Initial      workload.Initial       // what parameters begin with; nil: what follows from the seed
+	Model        Model
 	Set          *dataset.Set
 	Routes       *layout.Routes // of all pieces
 	SnapshotsMax int64          // snapshots of a shard kept at once
@@ -59,6 +61,13 @@ type Station struct {
 	Before time.Duration // training time of the earlier parts of the run
 }
 
+// Model is what a rank knows of the model.
+type Model struct {
+	Architecture *workload.Architecture
+	Initial      workload.Initial // what parameters begin with; nil: what follows from the seed
+	Child        *external.Child  // computes on this rank, if the model is external; else nil
+}
+
 // Axes are options of nodes that no key of the configuration sets.
 type Axes = build.Axes
 
@@ -68,7 +77,7 @@ func (s *Station) Cut() (*layout.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Architecture, s.Plan, s.SnapshotsMax = q.Architecture, q.Plan, q.Ledger.Snapshots
+	s.Model.Architecture, s.Plan, s.SnapshotsMax = q.Architecture, q.Plan, q.Ledger.Snapshots
 	if s.Plan.Windows != nil { // they bound what is on the way
 		s.Net.MatchBulk()
 	}
@@ -85,7 +94,38 @@ func (s *Station) Cut() (*layout.Ledger, error) {
 // Build returns the maker of nodes and stores.
 func (s *Station) Build() *build.Run {
 	return &build.Run{Config: s.Config, Plan: s.Plan, Roles: s.Roles, Hosts: s.Hosts, Rows: s.Set.Train.Rows(),
-		Axes: s.Axes, Initial: s.Initial}
+		Axes: s.Axes, Initial: s.Model.Initial}
+}
+
+// NewModel makes a model for batches of up to batchMax samples, unbound: one that trains, or one that evaluates.
+func (s *Station) NewModel(dev kernels.Device, batchMax int, evaluates bool) (workload.Model, error) {
+	spec := s.Config.ModelSpec()
+	spec.Child, spec.Evaluates = s.Model.Child, evaluates
+	return workload.NewModel(spec, s.Set.Samples(), dev, batchMax)
+}
+
+// Room allocates bytes for what a model is bound to, where the model has it without a copy.
+func (s *Station) Room(m workload.Model, bytes int) (b *comm.Buf, isOurs bool, err error) {
+	if h, is := m.(workload.Housed); is {
+		mem, err := h.Room(bytes)
+		if err != nil {
+			return nil, false, err
+		}
+		return comm.NewSegment(mem), false, nil
+	}
+	b, err = s.Transport.Alloc(bytes)
+	return b, true, err
+}
+
+// Evaluators are the ranks that can compute a loss, in order.
+func (s *Station) Evaluators() (ranks []int) {
+	if workload.IsExternal(s.Config.Model.Name) {
+		return slices.Sorted(slices.Values(s.Roles.Computing()))
+	}
+	for rank := range s.Transport.Size() {
+		ranks = append(ranks, rank)
+	}
+	return ranks
 }
 
 // ServerRank returns the rank of the server that owns a shard.

@@ -81,7 +81,7 @@ func (w *Side) takeGradients(n int) (err error) {
 			return nil
 		}
 	}
-	w.arenas.grads, err = w.alloc(n)
+	w.arenas.grads, err = w.room(n)
 	return err
 }
 

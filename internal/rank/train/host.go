@@ -46,11 +46,11 @@ func (w *Side) makeHost(team []float32, into *comm.Buf) error {
 			return err
 		}
 	}
-	own, err := w.alloc(arena)
+	own, err := w.room(arena)
 	if err != nil {
 		return err
 	}
-	grads, err := w.alloc(arena)
+	grads, err := w.room(arena)
 	if err != nil {
 		return err
 	}

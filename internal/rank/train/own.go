@@ -92,8 +92,8 @@ func (o *ownSteps) placeVectors(options *steps.Options) (err error) {
 		return nil
 	}
 	var own, grads *comm.Buf
-	if own, err = w.alloc(n * shard.ElemBytes); err == nil {
-		grads, err = w.alloc(n * shard.ElemBytes)
+	if own, err = w.room(n * shard.ElemBytes); err == nil {
+		grads, err = w.room(n * shard.ElemBytes)
 	}
 	if err != nil {
 		return err

@@ -152,7 +152,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 	c := r.Config
 	me, index := r.Roles.Leader(r.Me), slices.Index(r.Roles.Computing(), r.Me)
 	batch := layout.BatchRoom(c, r.Roles.Computes(), index)
-	model, err := workload.NewModel(c.ModelSpec(), r.Set.Samples(), o.Device, batch)
+	model, err := r.NewModel(o.Device, batch, false)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 	w := &Side{station: r, o: o, me: me, index: index, model: model, idle: idle{warned: -2},
 		feed: ownFeed, arenas: arenas{into: make([]landing, len(r.Plan.Shards))}}
 	w.data.landed, w.data.left = w.pieceReceived, w.pieceLeft
-	w.pieces = make([][]int32, len(r.Architecture.Layers))
+	w.pieces = make([][]int32, len(r.Model.Architecture.Layers))
 	for _, p := range r.Plan.Pieces {
 		w.pieces[p.Layer] = append(w.pieces[p.Layer], p.ID)
 	}

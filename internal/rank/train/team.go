@@ -41,7 +41,7 @@ func (w *Side) join() error {
 	w.exchange = alone{w}
 	written := w.arenas.grads
 	if len(team) == 1 {
-		if w.arenas.params, err = w.alloc(arena); err != nil {
+		if w.arenas.params, err = w.room(arena); err != nil {
 			return fmt.Errorf("parameter arena: %w", err)
 		}
 	} else {
@@ -50,7 +50,7 @@ func (w *Side) join() error {
 				return fmt.Errorf("parameter arena: %w", err)
 			}
 		}
-		if written, err = w.alloc(arena); err != nil {
+		if written, err = w.room(arena); err != nil {
 			return fmt.Errorf("arena for the sums of gradients: %w", err)
 		}
 		w.leader = newTeamLeader(w, team, written)
@@ -67,6 +67,15 @@ func (w *Side) join() error {
 func (w *Side) alloc(bytes int) (*comm.Buf, error) {
 	b, err := w.station.Transport.Alloc(bytes)
 	if err == nil {
+		w.arenas.allocated = append(w.arenas.allocated, b)
+	}
+	return b, err
+}
+
+// room allocates memory that the model is bound to.
+func (w *Side) room(bytes int) (*comm.Buf, error) {
+	b, isOurs, err := w.station.Room(w.model, bytes)
+	if err == nil && isOurs {
 		w.arenas.allocated = append(w.arenas.allocated, b)
 	}
 	return b, err

@@ -83,7 +83,7 @@ func (w *Side) makeRanges() error {
 	if err != nil {
 		return fmt.Errorf("arena for the sums of ranges: %w", err)
 	}
-	params, err := w.alloc(bytes)
+	params, err := w.room(bytes)
 	if err != nil {
 		return fmt.Errorf("arena for the parameters of an iteration: %w", err)
 	}

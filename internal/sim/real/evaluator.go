@@ -192,7 +192,7 @@ func (v *evaluator) evaluate(arena []float32, m mark) {
 func (v *evaluator) evaluated(m mark, loss, accuracy float64) {
 	at := m.at
 	epoch := float64(m.samples) / float64(v.f.set.Train.Rows())
-	classes := !workload.TakesRatings(v.f.s.Config().Model.Name)
+	classes := v.f.s.Config().CountsHits()
 	e := metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(at.Seconds())}
 	e.Judge(loss, accuracy, classes)
 	v.evals = append(v.evals, e)
@@ -230,7 +230,7 @@ func (v *evaluator) finish(sum *metrics.Summary) (parameters []float32) {
 		parameters = append(parameters, p...)
 	}
 	sum.ParametersSHA256 = workload.HashOf(parameters)
-	sum.Unjudged(!workload.TakesRatings(c.Model.Name))
+	sum.Unjudged(c.CountsHits())
 	if c.Train.Optimizer.L1 > 0 {
 		sum.Sparsity = metrics.SparsityOf(parameters)
 	}

@@ -33,6 +33,7 @@ type Set struct {
 	Classes     int
 	Image       Image     // shape of a row; zero if rows are not images
 	Matrix      Matrix    // the matrix whose entries the rows are; zero if they are not ratings
+	Elsewhere   bool      // the rows are with the model, in another process: the tables know only how many there are
 	Files       []FileSum // in the order they were read; none for generated data
 	Notes       []string  // what a user should know about the files
 
@@ -52,11 +53,13 @@ type Samples struct {
 	Classes int // labels are 0 to Classes-1
 	Image   Image
 	Matrix  Matrix // zero unless samples are ratings
+	// Elsewhere: the model has the samples, and takes the numbers of rows. Then Cols and Classes are 0.
+	Elsewhere bool
 }
 
 // Samples describes the rows of both tables.
 func (s *Set) Samples() Samples {
-	return Samples{Cols: s.Train.Cols(), Classes: s.Classes, Image: s.Image, Matrix: s.Matrix}
+	return Samples{Cols: s.Train.Cols(), Classes: s.Classes, Image: s.Image, Matrix: s.Matrix, Elsewhere: s.Elsewhere}
 }
 
 // FileSum identifies the content of a file by its unpacked bytes, so it is the same with and without gzip.
@@ -107,6 +110,8 @@ type Spec struct {
 	Label string
 	// Memory is the most memory that rows may take while they are read, in bytes: cluster.memory_max. 0: 8 GiB. It changes no row.
 	Memory int64
+	// Fingerprint names the rows of external; empty: nothing is known of them.
+	Fingerprint string
 }
 
 var sets = []struct {
@@ -123,6 +128,7 @@ var sets = []struct {
 	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
 	{"ratings", "path test rows test_rows center", "ratings", loadRatings},
 	{"generated_ratings", "rows test_rows seed matrix rank noise", "ratings", loadGeneratedRatings},
+	{ExternalSet, "rows test_rows fingerprint", "elsewhere", loadExternal},
 }
 
 // ImageSetNames lists the sets whose rows are always images. Rows of generated are images if the spec says so.
@@ -165,7 +171,7 @@ func Load(s Spec) (*Set, error) {
 			return nil, err
 		}
 		set.Name, set.spec, set.Files, set.Notes, set.peak = s.Set, s, in.files, in.notes, in.peak
-		if !strings.HasPrefix(s.Set, "generated") {
+		if !strings.HasPrefix(s.Set, "generated") && !set.Elsewhere {
 			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
 				return nil, err
 			}
@@ -190,6 +196,7 @@ func (s Spec) check(uses string) error {
 		{"scale", s.Scale != 0}, {"label", s.Label != ""}, {"normalize", s.Normalize},
 		{"image", s.Image != Image{}}, {"nonzeros", s.Nonzeros != 0},
 		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
+		{"fingerprint", s.Fingerprint != ""},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {
 			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))
@@ -218,7 +225,11 @@ func (s *Set) SHA256() string {
 	content := s.spec
 	content.Path, content.Test, content.Memory = "", "", 0
 	h := sha256.New()
-	fmt.Fprintln(h, strings.TrimSuffix(fmt.Sprintf("%+v", content), " Memory:0}")+"}") // sums are those from before the field Memory existed
+	text, mark, _ := strings.Cut(fmt.Sprintf("%+v", content), " Memory:0 Fingerprint:")
+	if text += "}"; s.Elsewhere { // other sums are those from before these fields existed
+		text += mark
+	}
+	fmt.Fprintln(h, text)
 	for _, f := range s.Files {
 		fmt.Fprintf(h, "%s %s\n", f.Name, f.SHA256)
 	}
@@ -261,6 +272,9 @@ func Describe(s Spec) (Report, error) {
 
 func (s *Set) describe(t Table) Part {
 	p := Part{Rows: t.Rows(), Counts: make([]int, s.Classes)}
+	if s.Elsewhere {
+		return p
+	}
 	if s.Matrix == (Matrix{}) {
 		s.count(t, p.Counts)
 		return p

@@ -11,8 +11,10 @@ type Keys struct {
 	Normalize bool    `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
 	Augment   Augment `yaml:"augment"`
 	Center    bool    `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
-	Rows      int     `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings" doc:"training rows"`
-	TestRows  int     `yaml:"test_rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings" doc:"test rows"`
+	Rows      int     `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
+	TestRows  int     `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
+	Accuracy  bool    `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
+	Mark      string  `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
 	Image     []int   `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
 	Features  int     `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
 	Classes   int     `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
@@ -24,7 +26,7 @@ type Keys struct {
 // Defaults is a data set of which only the name and the files are missing.
 func Defaults() Keys {
 	return Keys{
-		Scale: 1, Center: true, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8, Partition: "disjoint_random",
+		Scale: 1, Center: true, Accuracy: true, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8, Partition: "disjoint_random",
 		Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
 	}
 }
@@ -43,7 +45,7 @@ type Product struct {
 func (d Keys) Spec(seed uint64, memory int64) Spec {
 	s := Spec{Set: d.Set, Path: d.Path, Test: d.Test, Scale: d.Scale, Normalize: d.Normalize, Center: d.Center,
 		Rows: d.Rows, TestRows: d.TestRows, Features: d.Features, Classes: d.Classes, Nonzeros: d.Nonzeros,
-		Matrix: d.Matrix.Matrix, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory}
+		Matrix: d.Matrix.Matrix, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory, Fingerprint: d.Mark}
 	if strings.HasPrefix(d.Set, "generated") {
 		s.Seed = seed
 		if i := d.Image; len(i) == 3 {

@@ -1,0 +1,46 @@
+package rules
+
+import (
+	"fluentps/internal/configs/keys"
+	"fluentps/internal/configs/settings"
+	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
+)
+
+// crossExternal checks what does not go with a model in another process: samples of ours, and computing without its program.
+func (w *checks) crossExternal(t *keys.Table) {
+	name, set := t.ByPath["model.name"], t.ByPath["data.set"]
+	if name.Bad || set.Bad {
+		return
+	}
+	c := w.Config
+	isExternal, isElsewhere := workload.IsExternal(c.Model.Name), c.Data.Set == dataset.ExternalSet
+	switch {
+	case isExternal && !isElsewhere:
+		w.Fatal(set.Node, set.Path, "set data: {set: external, rows: 50000, test_rows: 10000}, with the numbers of your rows",
+			"%s is read by us, but the program of model external has its samples itself", c.Data.Set)
+	case isElsewhere && !isExternal:
+		w.Fatal(set.Node, set.Path, "choose another set, or model.name: external",
+			"external is data that a program of your own reads, but model %s is one of ours", c.Model.Name)
+	}
+	if !isExternal {
+		return
+	}
+	for _, key := range []string{"data.augment.crop", "data.augment.flip"} {
+		if l := t.ByPath[key]; !l.Bad && l.Key != nil && c.Data.Augment != (dataset.Augment{}) {
+			w.Fatal(l.Node, l.Path, "remove it, and change the samples in your program",
+				"changes samples, which the program of model external has itself")
+		}
+	}
+	if l := t.ByPath["device.kind"]; !l.Bad && c.Device.Kind == "cuda" {
+		w.Fatal(l.Node, l.Path, "set auto", "is for models of ours: the program of model external chooses its device itself")
+	}
+	if l := t.ByPath["checkpoint.best"]; !l.Bad && c.Checkpoint.Best != settings.BestNone {
+		w.Fatal(l.Node, l.Path, "leave it out, and keep more checkpoints with checkpoint.keep",
+			"judges each checkpoint on server 0, but only workers have the program of model external")
+	}
+	if l := t.ByPath["simulate.gradients"]; !l.Bad && c.Simulate.Gradients {
+		w.Fatal(l.Node, l.Path, "set false: the simulator then models the times alone",
+			"computes in the simulator, which starts no program of model external")
+	}
+}
