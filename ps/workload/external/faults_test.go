@@ -23,6 +23,8 @@ var atStart = map[string][]string{
 
 	"shape":       {"has bound tensor hidden.weight with the shape [3 4], model.shapes has [4 3]", "fluentps probe"},
 	"name":        {"has bound tensor hidden.other where model.shapes has hidden.weight"},
+	"longname":    {"has sent TENSOR 0 with the layer", "need 1 to 200 visible characters"},
+	"escapes":     {`has sent TENSOR 0 with the layer "a\x1b[31m"`},
 	"layername":   {"has layer end as number 1, model.shapes has out"},
 	"statistic":   {"has bound tensor hidden.mean as a parameter, model.shapes has it as a running statistic"},
 	"swapped":     {"has bound tensor hidden.bias where model.shapes has hidden.weight"},

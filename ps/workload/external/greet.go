@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"fluentps/ps/workload/shapes"
 )
@@ -67,6 +69,9 @@ func (b *binder) tensor(m *Message) error {
 	}
 	layer, name := lines[0], lines[1]
 	switch {
+	case !isName(layer) || !isName(name):
+		return fmt.Errorf("has sent TENSOR %d with the layer %.80q and the name %.80q: need 1 to %d visible characters without spaces",
+			b.count, layer, name, nameBytesMax)
 	case int(m.A) != b.count:
 		return fmt.Errorf("has sent TENSOR %d where %d comes next", m.A, b.count)
 	case b.count == tensorsMax:
@@ -95,6 +100,15 @@ func (b *binder) tensor(m *Message) error {
 	b.layers[layer] = true
 	b.list = append(b.list, shapes.Layer{Name: layer, Params: []shapes.Param{p}})
 	return nil
+}
+
+// nameBytesMax is the longest name. Files of shapes have the same limit.
+const nameBytesMax = 200
+
+// isName says whether errors and files can show a name as it is.
+func isName(s string) bool {
+	return s != "" && len(s) <= nameBytesMax && utf8.ValidString(s) &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
 }
 
 // elementsMax is the largest tensor. A product of two numbers up to it does not overflow.

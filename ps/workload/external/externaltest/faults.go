@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +45,8 @@ var faults = map[string]fault{
 
 	"shape":     {atBind, binds(func(c *child) { c.tensors[0].shape = "3x4" })},
 	"name":      {atBind, binds(func(c *child) { c.tensors[0].name = "hidden.other" })},
+	"longname":  {atBind, binds(func(c *child) { c.tensors[0].name = strings.Repeat("w", 201) })},
+	"escapes":   {atBind, binds(func(c *child) { c.tensors[0].layer = "a\x1b[31m" })},
 	"layername": {atBind, binds(func(c *child) { c.tensors[3].layer, c.tensors[4].layer = "end", "end" })},
 	"statistic": {atBind, binds(func(c *child) { c.tensors[2].stat = 0 })},
 	"swapped": {atBind, binds(func(c *child) {
