@@ -1,6 +1,9 @@
 package comm
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+)
 
 // Window is memory that the ranks of a host share: a segment of each rank, which its owner writes and the others read
 // in place, with no message for the bytes.
@@ -13,6 +16,7 @@ type Window struct {
 	stopped  func() error // not nil after an abort or Close
 	free     func() error
 	freed    bool
+	file     *os.File // of this rank's segment; nil: it is no file
 }
 
 // NewWindow is for transports: segments by rank of the world, stopped as the check that the transport still runs, free
@@ -20,6 +24,15 @@ type Window struct {
 func NewWindow(segments []*Buf, stopped, free func() error) *Window {
 	return &Window{segments: segments, stopped: stopped, free: free}
 }
+
+// WithFile says which file this rank's segment is, for as long as the window lives. It returns w.
+func (w *Window) WithFile(f *os.File) *Window {
+	w.file = f
+	return w
+}
+
+// File is the file of this rank's segment, so that another process can map it; nil: it has none. Free closes it.
+func (w *Window) File() *os.File { return w.file }
 
 // NewSegment returns a Buf over memory of a window, which must be zeroed and 64-byte aligned. Transports call it for
 // the segments of ranks, callers for the parts that they cut a segment into. The Buf is freed with the window, not by

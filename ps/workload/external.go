@@ -24,6 +24,8 @@ func IsExternal(name string) bool { return modelOf(name).elsewhere }
 type Housed interface {
 	Model
 	Room(bytes int) ([]byte, error)
+	// Lend does the same for all of a file that is mapped at mem. Both must stay as long as the model's process does.
+	Lend(f *os.File, mem []byte) error
 }
 
 // externalModel is the model that a child computes.
@@ -44,6 +46,8 @@ func newExternal(s ModelSpec, _ Samples, _ Device, _ int) (Model, error) {
 }
 
 func (m *externalModel) Room(bytes int) ([]byte, error) { return m.child.Room(bytes) }
+
+func (m *externalModel) Lend(f *os.File, mem []byte) error { return m.child.Lend(f, mem) }
 
 // Clone returns a model that evaluates: a child trains one.
 func (m *externalModel) Clone() (Model, error) {

@@ -27,7 +27,7 @@ import (
 type window struct {
 	t     *transport
 	bytes int             // of this rank's segment, as counted against the pool
-	file  *os.File        // of this rank's segment, until the others have opened it
+	file  *os.File        // of this rank's segment; nil if that is empty
 	maps  map[int]mapping // by rank
 }
 
@@ -65,15 +65,11 @@ func (t *transport) Shared(n int) (*comm.Window, error) {
 	if err == nil {
 		err = w.mapOthers(own, offers)
 	}
-	// From here on the segments are mapped, and their owners' descriptors are of no use.
-	if w.file != nil {
-		err = errors.Join(err, w.file.Close())
-	}
 	if err != nil {
 		return nil, errors.Join(err, w.drop())
 	}
 	t.windows = append(t.windows, w)
-	return comm.NewWindow(w.segments(offers), t.stopped, w.free), nil
+	return comm.NewWindow(w.segments(offers), t.stopped, w.free).WithFile(w.file), nil
 }
 
 // agree exchanges the offers of all ranks. If any rank failed, all return the same error.
@@ -229,5 +225,9 @@ func (w *window) drop() error {
 		}
 	}
 	clear(w.maps)
+	if w.file != nil {
+		problems = append(problems, w.file.Close())
+		w.file = nil
+	}
 	return errors.Join(problems...)
 }

@@ -117,6 +117,15 @@ func (s *Station) Room(m workload.Model, bytes int) (b *comm.Buf, isOurs bool, e
 	return b, true, err
 }
 
+// LendWindow lets a model use this rank's segment of the shared window in place, where it is a file.
+func (s *Station) LendWindow(m workload.Model) error {
+	h, is := m.(workload.Housed)
+	if f := s.Shared.Window.File(); is && f != nil {
+		return h.Lend(f, s.Shared.Window.Of(comm.Peer(s.Me)).Bytes())
+	}
+	return nil
+}
+
 // Evaluators are the ranks that can compute a loss, in order.
 func (s *Station) Evaluators() (ranks []int) {
 	if workload.IsExternal(s.Config.Model.Name) {

@@ -78,7 +78,7 @@ func (w *Side) takeGradients(n int) (err error) {
 	for s := range w.station.Plan.Shards {
 		if w.station.Routes.Shares(int32(s), int32(w.me)) {
 			w.arenas.grads = w.station.Gradients(w.station.Me)
-			return nil
+			return w.station.LendWindow(w.model)
 		}
 	}
 	w.arenas.grads, err = w.room(n)

@@ -17,11 +17,13 @@ type region struct {
 	id   int
 	file *os.File
 	mem  []byte
+	// isLent: file and memory belong to somebody else.
+	isLent bool
 }
 
 // newRegion allocates and maps memory, zeroed, all of its pages at once: a child or a parent that touched a page without memory behind it
 // would end by SIGBUS.
-func newRegion(id, bytes int) (*region, error) {
+func newRegion(bytes int) (*region, error) {
 	f, err := shm.Create(shm.Dir, int64(bytes), shm.Spare)
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes of memory that a child shares, in %s: %w; enlarge it", bytes, shm.Dir, err)
@@ -30,10 +32,15 @@ func newRegion(id, bytes int) (*region, error) {
 	if err != nil {
 		return nil, errors.Join(os.NewSyscallError("mmap", err), f.Close())
 	}
-	return &region{id: id, file: f, mem: mem}, nil
+	return &region{file: f, mem: mem}, nil
 }
 
-func (r *region) free() error { return errors.Join(unix.Munmap(r.mem), r.file.Close()) }
+func (r *region) free() error {
+	if r.isLent {
+		return nil
+	}
+	return errors.Join(unix.Munmap(r.mem), r.file.Close())
+}
 
 // place returns where in the region a slice of its memory begins; ok is false for a slice of other memory.
 func (r *region) place(s []float32) (at int, ok bool) {

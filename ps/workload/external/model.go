@@ -3,6 +3,7 @@ package external
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"fluentps/ps/workload/dataset"
@@ -54,18 +55,34 @@ func (c *Child) unlock() {
 	c.pass.Unlock()
 }
 
+// Lend shares memory of the caller with the child: all of a file, and where it is mapped. Both must stay until Close.
+func (c *Child) Lend(f *os.File, mem []byte) error {
+	c.lock()
+	defer c.unlock()
+	if err := c.usable(); err != nil {
+		return err
+	}
+	return c.announce(&region{file: f, mem: mem, isLent: true})
+}
+
 // share makes a region, and tells the child.
 func (c *Child) share(bytes int) (*region, error) {
-	r, err := newRegion(c.nextID, max(1, bytes))
+	r, err := newRegion(max(1, bytes))
 	if err != nil {
 		return nil, err
 	}
+	return r, c.announce(r)
+}
+
+// announce numbers a region, and tells the child of it.
+func (c *Child) announce(r *region) error {
+	r.id = c.nextID
 	c.nextID++
 	c.regions = append(c.regions, r)
 	if err := c.send(&Message{Kind: Map, A: uint32(r.id), B: uint64(len(r.mem))}, r.file); err != nil {
-		return nil, c.fail(err)
+		return c.fail(err)
 	}
-	return r, nil
+	return nil
 }
 
 // unshare gives a region back.

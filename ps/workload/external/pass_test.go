@@ -158,6 +158,34 @@ func TestMemoryOfRoomIsNotCopied(t *testing.T) {
 	}
 }
 
+// Memory that the caller lends is used in place, too, and stays the caller's.
+func TestLentMemoryIsNotCopied(t *testing.T) {
+	leavesNothing(t)
+	c := started(t, externaltest.Well, nil)
+	lent, err := newRegion(c.Shapes().Elements()*floatBytes + 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Lend(lent.file, lent.mem); err != nil {
+		t.Fatal(err)
+	}
+	m := c.Model(Training)
+	params, grads := inRoom(t, c), viewsOf(c, lent.mem[4096:])
+	fill(params, externaltest.Values(0))
+	m.Bind(params, grads)
+	step(t, m, params, grads, 1, 2, 3)
+	if slices.Contains(m.grads.copied, true) || m.grads.shadow != nil {
+		t.Error("gradients in lent memory are copied")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lent.mem[len(lent.mem)-1]++ // still mapped
+	if err := lent.free(); err != nil {
+		t.Error(err)
+	}
+}
+
 // ready hears of the last layer first, although this child is done with the first one first, and each layer's gradients are there by then.
 func TestLayersAreReadyLastFirst(t *testing.T) {
 	leavesNothing(t)
