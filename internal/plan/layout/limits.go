@@ -134,6 +134,9 @@ func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 	if Reduces(c) && (c.BaselineAlgorithm == "auto" || c.BaselineAlgorithm == "mpi") {
 		arenas++ // MPI_Iallreduce copies each bucket, and all of them may be in flight
 	}
+	if workload.IsExternal(c.Model.Name) {
+		arenas++ // of gradients, where no file of the window can be lent to the program; before training, the first values
+	}
 	return arenas*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + inturn.CopyBytes(p, copyOf) +
 		workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
 }

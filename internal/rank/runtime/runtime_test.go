@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	if code, isChild := externaltest.Main(); isChild {
 		os.Exit(code)
 	}
+	_ = os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0") // of children: they end without a second's rest
 	goleak.VerifyTestMain(m)
 }
 

@@ -4,23 +4,23 @@ import "strings"
 
 // Keys are those of section data: they name the data set and how workers share it.
 type Keys struct {
-	Set       string  `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
-	Path      string  `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings" doc:"the folder (idx, cifar10) or the training file (csv, libsvm, ratings: lines of row,column,value); .gz or not"`
-	Test      string  `yaml:"test,required" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file"`
-	Scale     float64 `yaml:"scale" above:"0" when:"set=csv" as:"float32" doc:"features are divided by it"`
-	Normalize bool    `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
-	Augment   Augment `yaml:"augment"`
-	Center    bool    `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
-	Rows      int     `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
-	TestRows  int     `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
-	Accuracy  bool    `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
-	Mark      string  `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
-	Image     []int   `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
-	Features  int     `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
-	Classes   int     `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
-	Nonzeros  int     `yaml:"nonzeros" min:"1" max:"1e6" when:"set=generated_sparse" doc:"features of a row that are not 0, at most; the first features are far more often among them than the last, as in text"`
-	Matrix    Product `yaml:"matrix"`
-	Partition string  `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
+	Set         string  `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
+	Path        string  `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings" doc:"the folder (idx, cifar10) or the training file (csv, libsvm, ratings: lines of row,column,value); .gz or not"`
+	Test        string  `yaml:"test,required" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file"`
+	Scale       float64 `yaml:"scale" above:"0" when:"set=csv" as:"float32" doc:"features are divided by it"`
+	Normalize   bool    `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
+	Augment     Augment `yaml:"augment"`
+	Center      bool    `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
+	Rows        int     `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
+	TestRows    int     `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
+	Accuracy    bool    `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
+	Fingerprint string  `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
+	Image       []int   `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
+	Features    int     `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
+	Classes     int     `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
+	Nonzeros    int     `yaml:"nonzeros" min:"1" max:"1e6" when:"set=generated_sparse" doc:"features of a row that are not 0, at most; the first features are far more often among them than the last, as in text"`
+	Matrix      Product `yaml:"matrix"`
+	Partition   string  `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
 }
 
 // Defaults is a data set of which only the name and the files are missing.
@@ -45,7 +45,7 @@ type Product struct {
 func (d Keys) Spec(seed uint64, memory int64) Spec {
 	s := Spec{Set: d.Set, Path: d.Path, Test: d.Test, Scale: d.Scale, Normalize: d.Normalize, Center: d.Center,
 		Rows: d.Rows, TestRows: d.TestRows, Features: d.Features, Classes: d.Classes, Nonzeros: d.Nonzeros,
-		Matrix: d.Matrix.Matrix, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory, Fingerprint: d.Mark}
+		Matrix: d.Matrix.Matrix, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory, Fingerprint: d.Fingerprint}
 	if strings.HasPrefix(d.Set, "generated") {
 		s.Seed = seed
 		if i := d.Image; len(i) == 3 {

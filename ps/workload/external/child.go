@@ -222,13 +222,6 @@ func (c *Child) usable() error {
 	return c.err
 }
 
-// Err is the failure that has ended the child; nil: none.
-func (c *Child) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
-
 var errClosed = errors.New("is used after Close")
 
 // send sends a message, in order. It waits while the child takes none.

@@ -172,7 +172,7 @@ func wholeRun(t *testing.T, o Options, failsAtStart bool) error {
 	}
 	_, _, again := m.Forward(rowsOf(1), nil)
 	_, roomErr := c.Room(8)
-	for _, later := range []error{again, roomErr, c.Values(make([]float32, c.Shapes().Elements())), c.Err(), c.Close()} {
+	for _, later := range []error{again, roomErr, c.Values(make([]float32, c.Shapes().Elements())), c.err, c.Close()} {
 		if later == nil || later.Error() != err.Error() {
 			t.Errorf("after the error %q another call says %v", err, later)
 		}

@@ -118,8 +118,8 @@ func TestHowAChildEnds(t *testing.T) {
 		c := started(t, mode, nil)
 		err := c.Close()
 		mustSay(t, mode, err, c.Name(), want)
-		if !errors.Is(c.Err(), err) && c.Err().Error() != err.Error() {
-			t.Errorf("%s: Err is %v, Close said %v", mode, c.Err(), err)
+		if !errors.Is(c.err, err) && c.err.Error() != err.Error() {
+			t.Errorf("%s: Err is %v, Close said %v", mode, c.err, err)
 		}
 		if again := c.Close(); again == nil || again.Error() != err.Error() {
 			t.Errorf("%s: Close again: %v", mode, again)
