@@ -249,12 +249,16 @@ stage_race() { # packages without cgo, with the invariant checks that only this 
 		echo "these start goroutines: take their packages into this stage" >&2
 		return 1
 	fi
-	# shellcheck disable=SC2046 # one argument per package
-	go test -json -vet=off -race -tags invariants -timeout=25m $(raced_packages) | keep
 	# Stage pure runs the other tests of internal/rank/runtime, and those that run less under the detector. Those in the list run what the others run, statement by statement
 	# (tests/accept/run/races-are-looked-for-everywhere.sh).
 	raced=$(raced_tests)
-	go test -json -vet=off -race -tags invariants -timeout=25m -run "$raced" ./internal/rank/runtime | keep
+	# Both at one time: the tests of runtime run one after the other, and some of them wait.
+	local outcome=0
+	# shellcheck disable=SC2046 # one argument per package
+	go test -json -vet=off -race -tags invariants -timeout=25m $(raced_packages) | keep &
+	go test -json -vet=off -race -tags invariants -timeout=25m -run "$raced" ./internal/rank/runtime | keep || outcome=1
+	wait $! || outcome=1
+	return "$outcome"
 }
 
 # Each stage is a process of its own: bash turns `set -e` off inside a function whose outcome is tested.

@@ -133,6 +133,9 @@ func TestEpochsThatAreDealtHaveEachRowOnce(t *testing.T) {
 		"allreduce":             {hosts: "abcd", set: []string{"baseline=allreduce"}},
 		"allreduce, a row more": {hosts: "abcd", set: []string{"baseline=allreduce", "train.batch_global=103"}},
 	} {
+		if !runsInRaceMode(name, "bsp", "within an epoch", "teams, in parts", "colocate, in parts", "ssp", "allreduce, a row more") {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
 			reads, count := counting()

@@ -186,6 +186,9 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 	}
 	for _, p := range plants() {
 		for name, set := range payloads {
+			if !runsInRaceMode(name, "float32", "topk") {
+				continue
+			}
 			if p.place == "sum" && name == "float16" || p.place == "optimizer" && name == "float16" {
 				continue // its largest value is 65504, so 1e38 is infinite before it is sent
 			}

@@ -63,6 +63,9 @@ func TestTimelines(t *testing.T) {
 		"pslite":     {set: []string{"baseline=pslite"}, whole: true},
 		"allreduce":  {set: []string{"baseline=allreduce"}, overlap: true, withoutArrow: true},
 	} {
+		if !runsInRaceMode(name, "bsp", "node", "hpsgd", "flexrr", "allreduce") {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			f := timelineOf(t, filepath.Join(t.TempDir(), "out"), 0, "", c.set...)
 			t.Logf("%+v", f)

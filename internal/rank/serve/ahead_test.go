@@ -26,6 +26,9 @@ func TestPushesReceivedAheadHaveTheSameBits(t *testing.T) {
 		{"{match: '*', scheme: rennala, pushes: 3}", 1},
 		{"{match: '*', scheme: ringleader}", 1},
 	} {
+		if stationtest.UnderRace && c.workers == 1 && !strings.Contains(c.sync, "rennala") { // one way into the memory for all of one worker
+			continue
+		}
 		set := []string{"sync=[" + c.sync + "]", "cluster.servers=1", "shards={slice: layer, max_bytes: 1MiB}",
 			"model={name: mlp, layers: [200]}", "train.stop={samples: 480}"}
 		want := trainShared(t, stationtest.OneHost(c.workers+1), set...)

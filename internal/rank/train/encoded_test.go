@@ -33,7 +33,10 @@ func TestPayloadsGiveTheSameBitsOnAllWays(t *testing.T) {
 		return got.SHA256()
 	}
 	seen := map[string]string{hash(6, 0): "{}"}
-	for _, p := range lossyPayloads {
+	for i, p := range lossyPayloads {
+		if stationtest.UnderRace && i%2 > 0 { // the codecs start no goroutine
+			continue
+		}
 		p = "payload=" + p
 		want := hash(6, 0, p)
 		if other := seen[want]; other != "" {

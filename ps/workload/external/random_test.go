@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -246,13 +247,26 @@ func meets(t testing.TB, c *Child) error {
 	return c.Close()
 }
 
+// messages is how many messages children send in all in TestWhateverAChildSays: 8,000, or as many as FLUENTPS_TEST_CHILD_MESSAGES says.
+func messages(t *testing.T) int {
+	text := os.Getenv("FLUENTPS_TEST_CHILD_MESSAGES")
+	if text == "" {
+		return 8_000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1000 {
+		t.Fatalf("FLUENTPS_TEST_CHILD_MESSAGES is %q, must be 1000 or more", text)
+	}
+	return n
+}
+
 // A parent goes on exactly as long as its child says what may come, and ends by itself otherwise, whatever bytes the child sends.
 func TestWhateverAChildSays(t *testing.T) {
 	leavesNothing(t)
 	gone()
-	const cases = 3000
-	ended := map[bool]int{}
-	for seed := range uint64(cases) {
+	enough := messages(t)
+	sent, cases, ended := 0, 0, map[bool]int{}
+	for seed := uint64(0); sent < enough; seed++ {
 		c, fd := pretended(t)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		s := &stranger{fd: fd, rng: rng, often: []float64{0.005, 0.03, 0.1, 0.5}[seed%4], order: dumb{layers: 2}}
@@ -272,7 +286,10 @@ func TestWhateverAChildSays(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 		ended[err == nil]++
+		sent += len(s.sent)
+		cases++
 	}
+	t.Logf("%d messages in %d runs, of which %d ended well", sent, cases, ended[true])
 	if ended[true] < cases/10 || ended[false] < cases/10 {
 		t.Errorf("%d runs ended well, %d badly: too few", ended[true], ended[false])
 	}
