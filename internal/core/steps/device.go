@@ -66,7 +66,7 @@ func OnDevice(o *Options, dev kernels.Device, global, push []float32) (*Device, 
 	for range o.Update.Rule.State() {
 		d.state = append(d.state, keep(dev.Alloc(n)))
 	}
-	if t := d.Terms(optim.Run{}, 0, 1); t.Rule == "adam" && failed == nil {
+	if t := d.Terms(optim.Run{}, 0, 1); (t.Rule == "adam" || t.Rule == "adamw") && failed == nil {
 		d.constants = keep(dev.Alloc(len(t.Adam)))
 		if failed == nil {
 			failed = dev.Upload(d.constants, t.Adam[:])
@@ -196,7 +196,10 @@ func (d *Device) Step(q optim.Run, step, samples int64) {
 		d.launch(kernels.Momentum, kernels.Scalars{t.LR, t.GradScale, t.Decay, t.Momentum}, own, grads, own, state(0))
 	case "nesterov":
 		d.launch(kernels.Nesterov, kernels.Scalars{t.LR, t.GradScale, t.Decay, t.Momentum}, own, grads, own, state(0))
-	case "adam":
+	case "adam", "adamw":
+		if t.Lost != 0 {
+			d.launch(kernels.SGD, kernels.Scalars{t.Lost, 0, 1}, own, grads, own)
+		}
 		d.launch(kernels.Adam, kernels.Scalars{t.GradScale, t.Decay, t.Rate, t.Root}, own, grads, own, state(0), state(1), d.constants)
 	default:
 		panic("steps: no kernel takes the step of the rule; FitsDevice was not asked")

@@ -33,7 +33,7 @@ func TestADeviceStepsAsTheHost(t *testing.T) {
 	const n = 2500
 	spec := local.Defaults()
 	spec.Policy = "hpsgd" // keeps a base
-	for _, rule := range []string{"sgd", "momentum", "nesterov", "adam"} {
+	for _, rule := range []string{"sgd", "momentum", "nesterov", "adam", "adamw"} {
 		o := optionsOf(t, n, rule, 0, spec)
 		if !FitsDevice(o) {
 			t.Fatalf("%s: not on devices", rule)

@@ -3,8 +3,9 @@ package references
 // papers are those of each thing that does not say so itself, by the keys of entries. A thing without papers has an empty list.
 var papers = map[Use][]string{
 	{Optimizer, "sgd"}: {}, {Optimizer, "momentum"}: {}, {Optimizer, "nesterov"}: {},
-	{Optimizer, "adam"}: {"kingma2015method"},
-	{Optimizer, "lars"}: {"you2017large"},
+	{Optimizer, "adam"}:  {"kingma2015method"},
+	{Optimizer, "adamw"}: {"loshchilov2019decoupled"},
+	{Optimizer, "lars"}:  {"you2017large"},
 
 	{Model, "softmax"}: {}, {Model, "mlp"}: {}, {Model, "logistic"}: {}, {Model, "sparse_logistic"}: {},
 	{Model, "matrix_factorization"}: {}, {Model, "synthetic"}: {}, {Model, "external"}: {},
@@ -53,6 +54,8 @@ var entries = map[string]entry{
 		"IEEE International Conference on Distributed Computing Systems (ICDCS)", 2019, ""},
 	"chen2016revisiting": {"Chen, Jianmin and Pan, Xinghao and Monga, Rajat and Bengio, Samy and Jozefowicz, Rafal",
 		"Revisiting Distributed Synchronous SGD", "", 2016, "1604.00981"},
+	"loshchilov2019decoupled": {"Loshchilov, Ilya and Hutter, Frank",
+		"Decoupled Weight Decay Regularization", "International Conference on Learning Representations (ICLR)", 2019, "1711.05101"},
 	"jiang2017heterogeneity": {"Jiang, Jiawei and Cui, Bin and Zhang, Ce and Yu, Lele",
 		"Heterogeneity-aware Distributed Parameter Servers", "ACM International Conference on Management of Data (SIGMOD)", 2017, ""},
 	"chen2019round": {"Chen, Chen and Wang, Wei and Li, Bo",

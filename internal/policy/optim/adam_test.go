@@ -2,6 +2,8 @@ package optim
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -129,5 +131,61 @@ func TestAdamCountsItsOwnSteps(t *testing.T) {
 	close32(t, "w", b, widen(a), 1e-6)
 	if math.Abs(float64(a[0])-1) < 0.2 { // three steps of lr each, all in one direction
 		t.Errorf("three steps of 0.1 moved a parameter from 1 to %v", a[0])
+	}
+}
+
+// Decay of adamw is no part of the gradient: an element without gradients shrinks by 1 - lr*weight_decay a step and has no moments, and
+// beside an element with gradients it takes the same from both. By hand, with constants that are exact in float32.
+func TestAdamWDecaysBesideTheStep(t *testing.T) {
+	s := Spec{Name: "adamw", LR: 1, Beta1: 0.5, Beta2: 0.75, Epsilon: EpsilonMin}
+	r := mustNew(t, s)
+	w, st := []float32{16, 16, -16}, stateOf(r, 3)
+	r.Step(w, w, []float32{32, 0, 0}, st, Args{LR: 0.5, GradScale: 1.0 / 8, Decay: 0.25, Step: 1})
+	if want := []float32{13.5, 14, -14}; bitsDiffer(w, want) >= 0 { // 16 * (1 - 0.5*0.25), and 0.5 against the sign of the gradient
+		t.Errorf("after a step %v, want %v", w, want)
+	}
+	if st[0][1] != 0 || st[1][2] != 0 || st[0][0] != 2 || st[1][0] != 4 {
+		t.Errorf("moments %v and %v: decay is in them", st[0], st[1])
+	}
+}
+
+// Without weight decay adamw is adam, to the bit.
+func TestAdamWWithoutDecayIsAdam(outer *testing.T) {
+	rapid.Check(outer, func(t *rapid.T) {
+		n := rapid.IntRange(1, 3*deltaBlock).Draw(t, "n")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		a := gaussian(rng, n)
+		b := slices.Clone(a)
+		plain, decoupled := mustNew(outer, spec("adam")), mustNew(outer, spec("adamw"))
+		sa, sb := stateOf(plain, n), stateOf(decoupled, n)
+		for step := range int64(3) {
+			g := gaussian(rng, n)
+			args := Args{LR: 0.05, GradScale: 0.5, Step: step + 1}
+			topA, topB := plain.Step(a, a, g, sa, args), decoupled.Step(b, b, g, sb, args)
+			if i := bitsDiffer(a, b); i >= 0 || topA != topB {
+				t.Fatalf("step %d: element %d is %v, of adam %v; the largest magnitudes are %x and %x", step, i, b[i], a[i], topB, topA)
+			}
+		}
+	})
+}
+
+// After 100 steps adam and adamw have the numbers of the formulas in float64 to 1e-6.
+func TestAdamAfter100Steps(t *testing.T) {
+	for _, name := range []string{"adam", "adamw"} {
+		const n = deltaBlock + 77
+		rng := rand.New(rand.NewPCG(8, 1))
+		r := mustNew(t, spec(name))
+		w, st := gaussian(rng, n), stateOf(r, n)
+		for i := range w {
+			w[i] *= 0.25 // as those of a network: float32 rounds a parameter of 2 by 1e-7 in each step
+		}
+		want, m, v := widen(w), make([]float64, n), make([]float64, n)
+		for step := range int64(100) {
+			sum := gaussian(rng, n)
+			a := Args{LR: 1e-3, GradScale: 1.0 / 32, Decay: 0.1, Step: step + 1}
+			twin(name, 0, want, widen(sum), m, v, a)
+			r.Step(w, w, sum, st, a)
+		}
+		close32(t, name, w, want, 1e-6)
 	}
 }

@@ -72,11 +72,12 @@ func (d *Inner) args(q Run, step, samples int64) Args {
 
 // Terms are the numbers of a step, for a device that computes it on vectors of its own (kernels/sgd, kernels/adam).
 type Terms struct {
-	Rule                 string // sgd, momentum, nesterov or adam; "": only Step of Inner computes the rule
+	Rule                 string // sgd, momentum, nesterov, adam or adamw; "": only Step of Inner computes the rule
 	LR, GradScale, Decay float32
 	Momentum             float32    // of momentum and nesterov
 	Adam                 [5]float32 // beta1, 1-beta1, beta2, 1-beta2, epsilon: the same in every step
 	Rate, Root           float32    // of adam: lr / (1-beta1^t), 1 / sqrt(1-beta2^t)
+	Lost                 float32    // of adamw, whose Decay is 0: the share of the parameters that goes before the step
 }
 
 // Terms are those of the step that Step would take. Before Begin they are of no step, and only Rule, Momentum and Adam hold.
@@ -91,10 +92,16 @@ func (d *Inner) Terms(q Run, step, samples int64) Terms {
 	case nesterov:
 		t.Rule, t.Momentum = "nesterov", r.mu
 	case adam:
-		c := r.scalars(a)
-		t.Rule, t.Adam, t.Rate, t.Root = "adam", [5]float32{c.b1, c.c1, c.b2, c.c2, c.epsilon}, c.rate, c.root
+		t.ofAdam("adam", r.scalars(a))
+	case adamw:
+		t.Lost, t.Decay = r.lost(&a), 0
+		t.ofAdam("adamw", r.scalars(a))
 	}
 	return t
+}
+
+func (t *Terms) ofAdam(rule string, c adamScalars) {
+	t.Rule, t.Adam, t.Rate, t.Root = rule, [5]float32{c.b1, c.c1, c.b2, c.c2, c.epsilon}, c.rate, c.root
 }
 
 // Change writes weight * (after - before) to push, over vectors of equal length: what a worker pushes of its steps.

@@ -20,10 +20,10 @@ type Spec struct {
 	LR          float64 `yaml:"lr,required" above:"0" as:"float32" doc:"learning rate of one update"`
 	Momentum    float64 `yaml:"momentum" min:"0" below:"1" when:"name=momentum,nesterov,lars" as:"float32" doc:"share of the last step in the next"`
 	Trust       float64 `yaml:"trust" above:"0" when:"name=lars" as:"float32" doc:"norm of a layer's step beside that of its parameters, at lr 1 and without momentum"`
-	Beta1       float64 `yaml:"beta1" min:"0" below:"1" when:"name=adam" as:"float32" doc:"share of the mean of gradients that remains in the next"`
-	Beta2       float64 `yaml:"beta2" min:"0" below:"1" when:"name=adam" as:"float32" doc:"the same of the mean of their squares"`
-	Epsilon     float64 `yaml:"epsilon" min:"1e-30" max:"1e30" when:"name=adam" as:"float32" doc:"added to the root of that mean: bounds the step where gradients are tiny"`
-	WeightDecay float64 `yaml:"weight_decay" min:"0" as:"float32" doc:"L2 penalty, added to the gradient"`
+	Beta1       float64 `yaml:"beta1" min:"0" below:"1" when:"name=adam,adamw" as:"float32" doc:"share of the mean of gradients that remains in the next"`
+	Beta2       float64 `yaml:"beta2" min:"0" below:"1" when:"name=adam,adamw" as:"float32" doc:"the same of the mean of their squares"`
+	Epsilon     float64 `yaml:"epsilon" min:"1e-30" max:"1e30" when:"name=adam,adamw" as:"float32" doc:"added to the root of that mean: bounds the step where gradients are tiny"`
+	WeightDecay float64 `yaml:"weight_decay" min:"0" as:"float32" doc:"L2 penalty, added to the gradient; with adamw the share of the parameters that a step at lr 1 takes away"`
 }
 
 // Defaults is a rule of which only the learning rate is missing.
@@ -31,7 +31,7 @@ func Defaults() Spec {
 	return Spec{Name: "sgd", Momentum: 0.9, Trust: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 }
 
-// Args are the scalars of one update. The gradient used is GradScale*grad + Decay*src.
+// Args are the scalars of one update. The gradient used is GradScale*grad + Decay*src; of adamw it is GradScale*grad.
 type Args struct {
 	LR        float32 // already scheduled and weighted
 	GradScale float32 // 1/samples: grad holds a sum over samples
@@ -52,7 +52,7 @@ type Rule interface {
 	Step(dst, src, grad []float32, state [][]float32, a Args) uint32
 }
 
-var names = []string{"sgd", "momentum", "nesterov", "adam", "lars"}
+var names = []string{"sgd", "momentum", "nesterov", "adam", "adamw", "lars"}
 
 // Names lists the rules that New knows.
 func Names() []string { return append([]string(nil), names...) }
@@ -62,7 +62,7 @@ func StateNames(rule string) []string {
 	switch rule {
 	case "sgd":
 		return nil
-	case "adam":
+	case "adam", "adamw":
 		return []string{"first_moment", "second_moment"}
 	case "delayed_nesterov":
 		return []string{"velocity", "accumulated"}
@@ -87,7 +87,7 @@ func (s Spec) Check() error {
 		return fmt.Errorf("optimizer weight_decay %v is out of range; use 0 or more, such as 0.0005", s.WeightDecay)
 	}
 	switch {
-	case s.Name == "adam":
+	case s.Name == "adam", s.Name == "adamw":
 		return s.checkAdam()
 	case s.Name == "lars" && (!(s.Trust > 0) || math.IsInf(s.Trust, 0)):
 		return fmt.Errorf("optimizer trust %v is out of range; use a number greater than 0, such as 0.001", s.Trust)
@@ -119,13 +119,15 @@ const EpsilonMin = 1e-30
 //	nesterov  m' = mu*m + g,  w' = w - lr*(g + mu*m')
 //	adam      m' = b1*m + (1-b1)*g,  v' = b2*v + (1-b2)*g*g,
 //	          w' = w - lr * m'/(1-b1^t) / (sqrt(v'/(1-b2^t)) + epsilon)
+//	adamw     as adam of the gradient without decay, from w - lr*wd*w
 //	lars      r = trust*|w| / (|g-wd*w| + |wd*w|),  m' = mu*m + r*g,  w' = w - lr*m'
 //
 // sgd, momentum and nesterov have the form of PyTorch's torch.optim.SGD (documentation, "SGD", dampening 0): the
 // learning rate stands outside the momentum, unlike Polyak (1964) and Sutskever et al. (ICML 2013), so that a drop
 // of the rate takes effect at once. adam is Algorithm 1 of Kingma and Ba (ICLR 2015), with b1^t for beta1 to the
-// power of t; t is Args.Step, the shard's own count of commits, which the clock of the schedule does not affect. lars is
-// Algorithm 1 of You, Gitman and Ginsburg (arXiv 1708.03888, 2017), but with lr outside the momentum, too. Its norms
+// power of t; t is Args.Step, the shard's own count of commits, which the clock of the schedule does not affect. adamw is
+// Algorithm 2 of Loshchilov and Hutter (ICLR 2019) as PyTorch has it: lr times weight_decay of a parameter goes, the schedule
+// included. lars is Algorithm 1 of You, Gitman and Ginsburg (arXiv 1708.03888, 2017), but with lr outside the momentum, too. Its norms
 // are those of a shard. The Store computes them and scales g by r, so the Step of lars is that of momentum.
 func New(s Spec) (Rule, error) {
 	if err := s.Check(); err != nil {
@@ -142,6 +144,8 @@ func New(s Spec) (Rule, error) {
 		return lars{momentum{mu: float32(s.Momentum)}, s.Trust}, nil
 	case "adam":
 		return adam{s.Beta1, s.Beta2, s.Epsilon}, nil
+	case "adamw":
+		return adamw{adam{s.Beta1, s.Beta2, s.Epsilon}}, nil
 	}
 	panic("optim: a name in the table has no rule: " + s.Name)
 }

@@ -15,6 +15,9 @@ func twin(name string, mu float64, w, sum, m, v []float64, a Args) {
 	lr, k, wd := float64(a.LR), float64(a.GradScale), float64(a.Decay)
 	for i := range w {
 		g := k*sum[i] + wd*w[i]
+		if name == "adamw" {
+			g, w[i] = k*sum[i], w[i]-lr*wd*w[i]
+		}
 		switch name {
 		case "sgd":
 			w[i] -= lr * g
@@ -24,7 +27,7 @@ func twin(name string, mu float64, w, sum, m, v []float64, a Args) {
 		case "nesterov":
 			m[i] = mu*m[i] + g
 			w[i] -= lr * (g + mu*m[i])
-		case "adam": // with the constants of spec
+		case "adam", "adamw": // with the constants of spec
 			m[i] = 0.9*m[i] + 0.1*g
 			v[i] = 0.999*v[i] + 0.001*g*g
 			mHat, vHat := m[i]/(1-math.Pow(0.9, float64(a.Step))), v[i]/(1-math.Pow(0.999, float64(a.Step)))
@@ -219,7 +222,7 @@ func TestSpecCheck(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Name: "adams", LR: 1}, `optimizer name "adams" is not known; use one of sgd, momentum, nesterov, adam, lars`},
+		{Spec{Name: "adams", LR: 1}, `optimizer name "adams" is not known; use one of sgd, momentum, nesterov, adam, adamw, lars`},
 		{Spec{Name: "sgd"}, "optimizer lr 0 "},
 		{Spec{Name: "sgd", LR: nan}, "optimizer lr NaN "},
 		{Spec{Name: "sgd", LR: math.Inf(1)}, "optimizer lr +Inf "},

@@ -129,6 +129,14 @@ func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 			case lars:
 				momentumGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], lr, float32(weight*local),
 					q.Decay*float32(local), r.mu)
+			case adamw:
+				d, g := dst[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi]
+				copy(d, src[q.Lo:q.Hi])
+				if lost := float32(float64(lr) * float64(q.Decay)); lost != 0 {
+					sgdGo(d, d, g, lost, 0, 1)
+				}
+				c := r.scalars(Args{LR: lr, GradScale: k, Step: p.steps})
+				adamGo(d, d, g, p.state[0][q.Lo:q.Hi], p.state[1][q.Lo:q.Hi], &c)
 			case adam:
 				c := r.scalars(Args{LR: lr, GradScale: k, Decay: q.Decay, Step: p.steps})
 				adamGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], p.state[0][q.Lo:q.Hi], p.state[1][q.Lo:q.Hi], &c)

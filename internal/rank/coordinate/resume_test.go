@@ -40,6 +40,7 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 		"momentum":  {"train.optimizer={name: momentum, lr: 0.05}", "train.schedule={name: step, every: 10, factor: 0.5, warm_up: 4}"},
 		"nesterov":  {"train.optimizer={name: nesterov, lr: 0.05}", "shards.max_bytes=64B"},
 		"adam":      {"train.optimizer={name: adam, lr: 0.01, weight_decay: 0.01}"},
+		"adamw":     {"train.optimizer={name: adamw, lr: 0.01, weight_decay: 0.5}"},
 		"lars":      {"train.optimizer={name: lars, lr: 1, trust: 0.02}", "shards.slice=layer", "model={name: mlp, layers: [16]}"},
 		"topk":      {"payload={push: topk, ratio: 0.1}", "model={name: mlp, layers: [16]}"},
 		"reused":    {"payload={push: topk, ratio: 0.1, thresholds: reused}", "model={name: mlp, layers: [16]}"},

@@ -23,7 +23,8 @@ func mustTrain(t testing.TB, c *configs.Config, ranks int) *sidestest.Result {
 // Optimizers with more state than a velocity keep the law "BSP is exact" over servers and pieces.
 func TestOptimizersGiveTheSameBitsOverServersAndPieces(t *testing.T) {
 	for name, set := range map[string][]string{
-		"adam": {"train.optimizer={name: adam, lr: 0.02, weight_decay: 0.01}", "train.schedule={name: cosine, over: 25, warm_up: 5}"},
+		"adam":  {"train.optimizer={name: adam, lr: 0.02, weight_decay: 0.01}", "train.schedule={name: cosine, over: 25, warm_up: 5}"},
+		"adamw": {"train.optimizer={name: adamw, lr: 0.02, weight_decay: 0.5}", "train.schedule={name: cosine, over: 25, warm_up: 5}"},
 		"lars": {"train.optimizer={name: lars, lr: 2, trust: 0.02, weight_decay: 0.01}",
 			"train.schedule={name: poly, over: 25, warm_up: 5}", "shards.slice=layer"},
 	} {

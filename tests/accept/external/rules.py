@@ -1,0 +1,93 @@
+"""Least squares, by a rule of torch.optim or by that of fluentps' servers.
+
+    rules.py DIR                      trains under fluentps; the rows of each step go to DIR/rows.WORKER
+    rules.py DIR --rule NAME ...      alone: torch's rule in float64, from the same parameters, on the rows of all workers together; how far
+                                      the parameters in DIR/model.npz are from its own: the largest |a-b| / (1+|b|)
+"""
+
+import argparse
+import os
+
+import torch
+
+ROWS, INPUTS, OUTPUTS = 512, 24, 16
+
+
+def problem(dtype):
+    g = torch.Generator().manual_seed(5)
+    x = torch.randn(ROWS, INPUTS, generator=g)
+    y = torch.randn(ROWS, OUTPUTS, generator=g) + 3
+    net = torch.nn.Sequential()
+    net.add_module("fc", torch.nn.Linear(INPUTS, OUTPUTS))
+    with torch.no_grad():
+        net.fc.weight.copy_(torch.randn(OUTPUTS, INPUTS, generator=g))
+        net.fc.bias.zero_()
+    return net.to(dtype), x.to(dtype), y.to(dtype)
+
+
+def loss_of(net, x, y, rows):
+    rows = torch.as_tensor(rows)
+    return 0.5 * ((net(x[rows]) - y[rows]) ** 2).sum()
+
+
+def under_fluentps(folder):
+    import fluentps as fp
+
+    ps = fp.join()
+    net, x, y = problem(torch.float32)
+    ps.bind(net)
+    with open(f"{folder}/rows.{ps.worker}", "w") as log:
+        for s in ps.steps(rows=ROWS):
+            rows = [int(r) for r in s.rows]
+            print(*rows, file=log, flush=True)
+            s.backward(loss_of(net, x, y, rows))
+
+
+def rule_of(o, net):
+    decayed = [{"params": [net.fc.weight], "weight_decay": o.decay}, {"params": [net.fc.bias], "weight_decay": 0.0}]
+    if o.rule in ("adam", "adamw"):
+        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o.rule]
+        return kind(decayed, lr=o.lr)
+    momentum = {"sgd": 0.0, "momentum": 0.9, "nesterov": 0.9}[o.rule]
+    return torch.optim.SGD(decayed, lr=o.lr, momentum=momentum, nesterov=o.rule == "nesterov")
+
+
+def alone(o):
+    import numpy
+
+    net, x, y = problem(torch.float64)
+    begun = {name: p.detach().clone() for name, p in net.named_parameters()}
+    steps = []
+    for w in range(o.workers):
+        with open(f"{o.folder}/rows.{w}") as log:
+            steps.append([[int(r) for r in line.split()] for line in log])
+    rule = rule_of(o, net)
+    for lists in list(zip(*steps))[: o.steps]:
+        rows = [r for rows in lists for r in rows]
+        rule.zero_grad()
+        (loss_of(net, x, y, rows) / len(rows)).backward()
+        rule.step()
+    held = numpy.load(f"{o.folder}/model.npz")
+    apart = moved = 0.0
+    for name, p in net.named_parameters():
+        want, got = p.detach(), torch.from_numpy(held[name]).double()
+        apart = max(apart, ((got - want).abs() / (1 + want.abs())).max().item())
+        moved = max(moved, (want - begun[name]).abs().max().item())
+    print(f"{min(map(len, steps))} {apart:.3g} {moved:.3g}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--rule")
+    parser.add_argument("--lr", type=float)
+    parser.add_argument("--decay", type=float)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--steps", type=int)
+    o = parser.parse_args()
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    alone(o) if o.rule else under_fluentps(o.folder)
+
+
+if __name__ == "__main__":
+    main()
