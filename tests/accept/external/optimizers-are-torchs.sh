@@ -2,7 +2,7 @@
 # After 100 steps of least squares the servers' sgd, momentum, nesterov, adam and adamw have the parameters of torch.optim's rules in
 # float64 to 1e-6 (relative to 1 + |parameter|), with weight decay: under bsp with 2 servers and 2 workers, and with one worker under each
 # scheme named here, whose pushes then come one after the other; also where the worker takes the step and pushes deltas.
-#   ONLY_RULES='adamw'
+#   ACCEPT_RULES='adam adamw'
 set -eu
 # shellcheck source=tests/accept/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -39,11 +39,10 @@ job() { # RULE WORKERS SYNC
 	if awk "BEGIN { exit !($apart > $most) }"; then most=$apart; fi
 }
 
-for rule in sgd momentum nesterov adam adamw; do
-	[[ $rule == ${ONLY_RULES:-*} ]] || continue
+for rule in ${ACCEPT_RULES:-sgd momentum nesterov adam adamw}; do
 	most=0
-	job $rule 2 bsp
+	job "$rule" 2 bsp
 	bsp=$most
-	for sync in "${single[@]}"; do job $rule 1 "$sync"; done
+	for sync in "${single[@]}"; do job "$rule" 1 "$sync"; done
 	figure "$rule: after $steps steps $bsp from torch's under bsp with 2 workers, at most $most under ${#single[@]} other rules with one"
 done
