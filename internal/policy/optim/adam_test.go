@@ -189,3 +189,29 @@ func TestAdamAfter100Steps(t *testing.T) {
 		close32(t, name, w, want, 1e-6)
 	}
 }
+
+// Rounding makes decay neither stronger nor weaker: after 100 steps the parameters are on average those of the formulas to 1e-7 of
+// themselves. Multiplied by a rounded 1-lr*weight_decay in each step they would be 1.7e-6 smaller.
+func TestDecayOfAdamWIsNotBiased(t *testing.T) {
+	const n = 20000
+	rng := rand.New(rand.NewPCG(8, 1))
+	r := mustNew(t, spec("adamw"))
+	w, st := gaussian(rng, n), stateOf(r, n)
+	want, m, v := widen(w), make([]float64, n), make([]float64, n)
+	for step := range int64(100) {
+		sum := gaussian(rng, n)
+		a := Args{LR: 1e-3, GradScale: 1.0 / 32, Decay: 0.1, Step: step + 1}
+		twin("adamw", 0, want, widen(sum), m, v, a)
+		r.Step(w, w, sum, st, a)
+	}
+	sum, large := 0.0, 0
+	for i, x := range want {
+		if math.Abs(x) > 0.1 { // of smaller ones a share says little
+			sum += (float64(w[i]) - x) / x
+			large++
+		}
+	}
+	if mean := sum / float64(large); large < n/2 || math.Abs(mean) > 1e-7 {
+		t.Errorf("%d parameters are on average %.2g of themselves too large", large, mean)
+	}
+}
