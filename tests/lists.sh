@@ -27,13 +27,13 @@ raced_packages() {
 # raced_tests are the tests of internal/rank/runtime that stage race runs, as one regular expression.
 raced_tests() { echo "^($(awk '!/^#/ { print $1 }' tests/raced.txt | paste -sd '|'))\$"; }
 
-# What stage race runs whole shows there all that it shows in plain Go, so stage pure leaves it out: packages, one a line, whose tests do not
-# ask whether the detector is on, and tests of internal/rank/runtime, as one regular expression, which raced.txt does not mark.
+# What stage race runs whole shows there all that it shows in plain Go, so stage pure leaves it out: packages, one a line, whose tests
+# neither ask whether the detector or invariants are on, nor add up vectors, which are shorter with invariants, and tests of internal/rank/runtime, as one regular expression, which raced.txt does not mark.
 whole_under_race_packages() {
 	local folder package
 	for package in $(raced_packages); do
 		folder=${package#fluentps/}
-		grep -qiE '\bunderRace\b|go:build !race' "$folder"/*_test.go 2>/dev/null || echo "$package"
+		grep -qiE '\bunderRace\b|go:build !race|\bInvariants\b|commtest\.Sums' "$folder"/*_test.go 2>/dev/null || echo "$package"
 	done
 }
 whole_under_race_tests() { awk '!/^#/ && NF == 1 { print $1 }' tests/raced.txt | paste -sd '|'; }

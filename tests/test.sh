@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 tags="mpi blas"
 # Long ones first, so that no lane is left alone with one at the end. Ranks under MPI poll while they wait: beside stage tagged, stage race
-# had not ended after 933 s; beside stage pure it took 563 s (two cores, 2026-11-27).
+# had not ended after 933 s; beside lint and pure it took 331 s, alone 163 s (two cores, 2026-11-28).
 all="tidy lint race pure tagged kernelsets cuda nobody emulator slurm mpich kills python"
 
 # keep passes on what `go test -json` writes as `go test` would, and notes how long each test took.
