@@ -210,7 +210,7 @@ func (f *Finding) stepHint(c *configs.Config) string {
 	switch {
 	case !outer && decays(c) && f.Decay > f.Grad:
 		return decayHint(c)
-	case !outer && f.Decay > f.Grad && o.WeightDecay > 0:
+	case !outer && f.Decay > f.Grad && o.WeightDecay > 0 && o.Name != "adamw": // its gradient is normalized, so the two do not compare
 		return fmt.Sprintf("lower train.optimizer.weight_decay (now %g): it adds more to the step than the gradient does", o.WeightDecay)
 	case outer && f.State > momentumShare*f.Grad && c.Local.Outer.Momentum > 0:
 		return fmt.Sprintf("lower local.outer.momentum (now %g)", c.Local.Outer.Momentum)

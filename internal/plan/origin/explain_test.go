@@ -41,6 +41,14 @@ func TestHintsNameWhatActsInTheirConfiguration(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
+	// Decay of adamw is larger than a small gradient in any run; it explains a step only where it multiplies parameters.
+	small := Finding{Decay: 2, Grad: 1, Inner: true}
+	for name, want := range map[string]string{"sgd": "train.optimizer.weight_decay (now 0.1)", "adamw": "lower train.optimizer.lr (now 0.5)"} {
+		c := base(func(c *configs.Config) { c.Train.Optimizer.Name, c.Train.Optimizer.WeightDecay = name, 0.1 })
+		if got := small.stepHint(c); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q in it", name, got, want)
+		}
+	}
 	nan := Finding{Place: Gradient, Server: Nobody, Value: "NaN"}
 	got := Explain(&nan, base(func(c *configs.Config) { c.Train.Schedule.WarmUp = 7 }), 1)
 	if want := "lower train.optimizer.lr (now 0.5) or raise train.schedule.warm_up (now 7)"; !strings.HasSuffix(got, want) {
