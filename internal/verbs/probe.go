@@ -107,8 +107,9 @@ func probed(c *cli.Context, from string, isFile bool) (*workload.Architecture, e
 // programShapes starts the program of an external model once, and asks it.
 func programShapes(c *cli.Context, cfg *configs.Config) (*workload.Architecture, error) {
 	o := external.Options{Command: cfg.Model.Command, Threads: cfg.Device.Threads, Silence: cfg.Stall.Peer,
-		Log:     func(line string) { fmt.Fprintln(c.App.ErrWriter, foreign.Text(line)) },
-		Welcome: external.Welcome{Workers: 1, Rows: cfg.Data.Rows, TestRows: cfg.Data.TestRows, Accuracy: cfg.Data.Accuracy, Seed: cfg.Seed}}
+		Log: func(line string) { fmt.Fprintln(c.App.ErrWriter, foreign.Text(line)) },
+		Welcome: external.Welcome{Workers: 1, Rows: cfg.Data.Rows, TestRows: cfg.Data.TestRows, Accuracy: cfg.Data.Accuracy,
+			Sampler: cfg.Data.Sampler, Seed: cfg.Seed}}
 	a, err := external.Probe(o)
 	if err != nil {
 		return nil, fmt.Errorf("probe: %w", err)

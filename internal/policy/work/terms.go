@@ -20,7 +20,7 @@ func (e Entry) Facts() []terms.Fact {
 
 // Terms are what the policy does not go with.
 func (e Entry) Terms() []terms.Term {
-	list := slices.Concat(termsOfBatches, termsOfSteps)
+	list := slices.Concat(termsOfBatches, termsOfRows, termsOfSteps)
 	switch {
 	case e.Scheme != "":
 		list = slices.Concat(list, e.termsOfScheme())
@@ -76,6 +76,23 @@ var termsOfBatches = []terms.Term{
 			"weigh the same",
 		Out: "set {in .versions}: single, or leave the batches equal and whole", Else: true},
 }
+
+// termsOfRows refuse programs that pick their samples themselves: who computes which rows must be known.
+var termsOfRows = []terms.Term{
+	{Of: terms.Deals, If: when{byScript},
+		Why: "{name} deals the rows of an epoch to all ranks, but with data.sampler: script each program picks its samples itself", Out: setRun},
+	{Of: terms.PushesOfOthers, If: when{byScript},
+		Why: "{name} lets a worker compute the samples of others, but with data.sampler: script each program picks its samples itself",
+		Out: setRun},
+	{Of: terms.Coded, If: when{byScript},
+		Why: "{name} needs several workers that compute the same samples, but with data.sampler: script each program picks its " +
+			"samples itself",
+		Out: setRun},
+}
+
+var byScript = terms.Is("data.sampler", "==", "script")
+
+const setRun = "set work.policy: fixed, or data.sampler: run, and train with ps.steps"
 
 // termsOfSteps are those of workers that compute in steps of work.micro samples, without regard to the schemes.
 var termsOfSteps = []terms.Term{

@@ -21,6 +21,7 @@ import (
 	"fluentps/internal/rank/station"
 	"fluentps/internal/rank/train"
 	"fluentps/internal/show/metrics"
+	"fluentps/ps/workload/dataset"
 )
 
 // Auto is the Options.Resume that resumes if there is a checkpoint, and starts a new run otherwise.
@@ -206,6 +207,10 @@ func (r *Search) finish(from *Origin, bad []string) error {
 		}
 		if len(bad) > 0 {
 			r.station.Log.Warn("resume: going on from the one before", "checkpoint", from.Dir)
+		}
+		if r.station.Config.Data.Sampler == dataset.SamplerScript {
+			r.station.Log.Warn("resume: data.sampler is script: the program picks its samples from its beginning on, so the parameters " +
+				"will not be those of a run that was not interrupted")
 		}
 		if init, now := configs.Values(r.station.Config)["model.init"]; now && init != from.Manifest.Config["model.init"] {
 			r.station.Log.Warn("resume: model.init has no effect: the parameters are those of the checkpoint; to start with "+

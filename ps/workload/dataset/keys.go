@@ -15,6 +15,7 @@ type Keys struct {
 	TestRows    int     `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
 	Accuracy    bool    `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
 	Fingerprint string  `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
+	Sampler     string  `yaml:"sampler" values:"run,script" when:"set=external" doc:"who picks the rows of a step: run: the run, and the program gets their numbers; script: the program itself, as with a DataLoader; each step counts as the rows of a batch"`
 	Image       []int   `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
 	Features    int     `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
 	Classes     int     `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
@@ -23,11 +24,17 @@ type Keys struct {
 	Partition   string  `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
 }
 
+// The values of sampler.
+const (
+	SamplerRun    = "run"
+	SamplerScript = "script"
+)
+
 // Defaults is a data set of which only the name and the files are missing.
 func Defaults() Keys {
 	return Keys{
-		Scale: 1, Center: true, Accuracy: true, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8, Partition: "disjoint_random",
-		Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
+		Scale: 1, Center: true, Accuracy: true, Sampler: SamplerRun, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
+		Partition: "disjoint_random", Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
 	}
 }
 

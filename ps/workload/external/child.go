@@ -33,6 +33,7 @@ type Welcome struct {
 	Rows     int    `json:"rows"`
 	TestRows int    `json:"test_rows"`
 	Accuracy bool   `json:"accuracy"` // the model counts the samples that it has right
+	Sampler  string `json:"sampler"`  // who picks the rows of a STEP: run, or script
 	Seed     uint64 `json:"seed"`
 	Resumed  bool   `json:"resumed"`
 }
