@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import mmap
 import random
@@ -13,7 +14,7 @@ from typing import Any, Deque, Iterator, List, Tuple
 from . import _wire as w
 
 _ROWS_AT = 4096
-_EVAL_MAX = 1000
+EVAL_MAX = 1000
 
 Head = Tuple[int, int, int, int]
 
@@ -43,6 +44,8 @@ class AloneLink(w.Link):
         self.options = options
         self.model: Any = None  # set when it is bound
         self.rows = self.test_rows = 0  # set when the loop begins
+        self.own_loop = False  # the script picks its samples, and ends the loop
+        self._total, self._seen = 0.0, 0  # losses and rows of the present pass of an own loop
         self._sent: Deque[bytes] = deque()
         self._script = self._run()
 
@@ -65,10 +68,12 @@ class AloneLink(w.Link):
         o = self.options
         self._take(w.HELLO)
         self.text = json.dumps(
-            {"mode": "train", "workers": 1, "batch_max": o.batch, "eval_max": _EVAL_MAX, "seed": o.seed}
+            {"mode": "train", "workers": 1, "batch_max": o.batch, "eval_max": EVAL_MAX, "seed": o.seed}
         ).encode()
         yield w.HELLO, 0, w.VERSION, 0
         yield from self._place()
+        if self.own_loop:
+            yield from self._endless()
         order = random.Random(o.seed)
         iteration = 0
         for epoch in range(o.epochs):
@@ -85,12 +90,23 @@ class AloneLink(w.Link):
             print(said, flush=True)
         yield w.BYE, 0, 0, 0
 
+    def _endless(self) -> Iterator[Head]:
+        for iteration in itertools.count():
+            loss, _ = yield from self._step([0] * self.options.batch, iteration)
+            self._total, self._seen = self._total + loss, self._seen + self.options.batch
+
+    def told(self, n: int) -> str:
+        """What is said of pass n of an own loop, which has ended."""
+        text = f"epoch {n} of {self.options.epochs}: loss {self._total / max(1, self._seen):.4f}"
+        self._total, self._seen = 0.0, 0
+        return text
+
     def _place(self) -> Iterator[Head]:
         tensors = self.model.tensors
         while self._sent:
             self._sent.popleft()  # TENSOR and BOUND
         elements = sum(t.elements for t in tensors)
-        longest = max(self.options.batch, _EVAL_MAX)
+        longest = max(self.options.batch, EVAL_MAX)
         table = _ROWS_AT + (4 * longest + 15) // 16 * 16
         yield self._map(0, table + 32 * len(tensors))
         assert self.memory is not None
@@ -123,8 +139,8 @@ class AloneLink(w.Link):
 
     def _evaluate(self) -> Iterator[Any]:
         total, hits = 0.0, 0
-        for first in range(0, self.test_rows, _EVAL_MAX):
-            rows = list(range(first, min(self.test_rows, first + _EVAL_MAX)))
+        for first in range(0, self.test_rows, EVAL_MAX):
+            rows = list(range(first, min(self.test_rows, first + EVAL_MAX)))
             self._put(rows)
             yield w.EVAL, 0, len(rows), 0
             _, _, _, correct, loss = w.LOSS.unpack(self._take(w.RESULT))

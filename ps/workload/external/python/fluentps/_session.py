@@ -10,10 +10,11 @@ import re
 import struct
 import sys
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 from . import _wire as w
 from ._alone import Alone, AloneLink
+from ._loop import OwnLoop
 from ._model import EVALUATION, TRAINING, Model
 from ._step import Step
 from ._wire import Error
@@ -57,7 +58,10 @@ def join(alone: Optional[Alone] = None) -> "Session":
 class Session:
     """A run. What the parent says of it: `worker` of `workers` (ranks that compute), `rank`, `batch_max` and
     `eval_max` (rows of a step), `rows` and `test_rows` (of the data sets), `classes` (0: hits are not counted),
-    `seed`, `resumed` (the run goes on from a checkpoint), and `mode` (train, or probe: no step comes)."""
+    `seed`, `resumed` (the run goes on from a checkpoint), `sampler` (run or script: who picks the rows), and `mode`
+    (train, or probe: no step comes)."""
+
+    own: Optional[OwnLoop] = None  # of fluentps.Optimizer
 
     def __init__(self, link: w.Link) -> None:
         self.link = link
@@ -86,6 +90,7 @@ class Session:
         self.rows, self.test_rows = int(said.get("rows", 0)), int(said.get("test_rows", 0))
         self.classes, self.seed = int(said.get("classes", 0)), int(said.get("seed", 0))
         self.resumed = bool(said.get("resumed", False))
+        self.sampler: str = said.get("sampler", "run")
 
     def watch(self) -> None:
         """Tells the parent why this process ends, if it does so too early."""
@@ -177,8 +182,28 @@ class Session:
         self.model.release()
         self.link.close()
 
+    @property
+    def running(self) -> bool:
+        """Whether the run wants more steps. A script with a loop of its own may ask it before each."""
+        if self.own is not None:
+            self.own.begin()
+        return not self.link.closed
+
+    def loop(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """Yields the batches of a loader, pass by pass, until the run ends: for scripts with fluentps.Optimizer."""
+        if self.own is None:
+            raise Error("ps.loop before fluentps.Optimizer(ps, net): make the optimizer first")
+        return self.own.loop(loader)
+
     def _lengths(self, rows: Optional[int], test_rows: Optional[int]) -> None:
+        if self.own is None and self.sampler == "script":
+            raise Error(
+                "data.sampler is script, but ps.steps gives rows that the run picks: train with fluentps.Optimizer, or "
+                "set data: {sampler: run} in the YAML"
+            )
         if isinstance(self.link, AloneLink):
+            if self.own is not None:
+                return
             if rows is None:
                 raise Error("without a parent ps.steps needs rows: say ps.steps(rows=len(train), test_rows=len(test))")
             self.link.rows, self.link.test_rows = rows, test_rows or 0

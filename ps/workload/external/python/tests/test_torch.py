@@ -8,6 +8,7 @@ import unittest
 import numpy as np
 
 from tests.parent import TESTS, Parent, Wrong, script
+from tests.rows import BATCHES
 
 try:
     import torch
@@ -18,8 +19,6 @@ try:
     torch.set_num_threads(1)
 except ImportError:
     torch = None
-
-BATCHES = [[int(r) for r in np.random.RandomState(9).randint(0, 100, 20)] for _ in range(6)] + [[5, 6], [1, 2, 3]]
 
 
 def plain(case, batches, lr, exact=False):
