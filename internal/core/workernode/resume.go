@@ -36,6 +36,9 @@ func (w *Worker) markPushes() {
 	}
 }
 
+// AwaitsSave says that a checkpoint will need the worker's own state as it is after an iteration that has begun.
+func (w *Worker) AwaitsSave() bool { return w.marks.save >= 0 }
+
 // TakeSave says, once, that a checkpoint needs the worker's own state as it is now: the marked iteration was the last,
 // and the worker has begun the exchange of the next one, iter, and has handed nothing over.
 func (w *Worker) TakeSave() (iter int64, due bool) {

@@ -48,8 +48,11 @@ func (r *Run) writeFiles() savedFiles {
 		put(checkpoint.ServerFile(r.station.Roles.Server(r.station.Me)), state, vectors)
 	}
 	if all.Worker >= 0 && all.Problem == "" {
-		state, vectors := r.Worker.Save()
-		all.Next = state.Next
+		state, vectors, err := r.Worker.Save()
+		if all.Next = state.Next; err != nil {
+			all.Problem = err.Error()
+			return all
+		}
 		put(checkpoint.WorkerFile(all.Worker), state, vectors)
 	}
 	return all

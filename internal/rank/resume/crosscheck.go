@@ -310,6 +310,9 @@ func (r *Search) checkWorker(q *Origin, worker int, s *train.State, vectors [][]
 				checkpoint.Within(at+"reused", int64(m.Reused), 0, payload.ReuseMax-1))
 		}
 	}
+	if err == nil {
+		vectors, _, err = s.TakeScript(vectors)
+	}
 	if err == nil && s.Residual && len(vectors) == 0 {
 		err = errors.New("its state says that it has a residual, but it has no vectors")
 	}

@@ -135,6 +135,8 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 		in(worker, `"next":(\d+)`, "1000000", "worker-0002.bin: next is 1000000, but starts[2] of manifest.json is 9"),
 		in(worker, `"next":(\d+)`, tiny, "next is "+tiny),
 		in(worker, `"steps":(\d+)`, "-1", "steps is -1"),
+		in(worker, `"steps":(\d+)`, `0,"script":9`, "worker-0002.bin: script is 9 bytes, which the last vector cannot have"),
+		in(worker, `"steps":(\d+)`, `0,"script":-9`, "script is -9 bytes"),
 		in(worker, `"state":({.*})}`, "{}", "it has no next"),
 		crafted{worker, replaceElement(1, math.NaN()), "element 1 of its residual is NaN"},
 		in(worker, `"residual":(true)`, "false", `worker-0002.bin: residual is false, but with payload.push "topk" it is true`),

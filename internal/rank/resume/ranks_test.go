@@ -112,7 +112,10 @@ func TestSidesHoldWhatTheCheckpointHas(t *testing.T) {
 				return err
 			}
 			defer w.Close()
-			state, vectors := w.Save()
+			state, vectors, err := w.Save()
+			if err != nil {
+				t.Fatal(err)
+			}
 			if state.Next != q.Worker.Next || state.Residual != q.Worker.Residual || state.Steps != q.Worker.Steps ||
 				fmt.Sprintf("%+v", state.Own) != fmt.Sprintf("%+v", q.Worker.Own) {
 				return fmt.Errorf("worker: %+v, want %+v", state, q.Worker)

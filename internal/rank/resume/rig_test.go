@@ -135,7 +135,10 @@ func filesOf(st *station.Station, in *durable.Folder, iteration int64) (files []
 			return nil, nil, errors.Join(err, device.Close())
 		}
 		defer s.Close()
-		state, vectors := s.Save()
+		state, vectors, err := s.Save()
+		if err != nil {
+			return nil, nil, err
+		}
 		state.Next, worker = iteration, &state
 		if n := len(vectors); n > 1 || n == 1 && !state.Residual { // of an optimizer of its own
 			state.Steps = iteration

@@ -99,6 +99,71 @@ func TestAProgramResumes(t *testing.T) {
 	}
 }
 
+// A program whose gradients depend on random numbers goes on with those that would have been next, from each checkpoint of a run, and under
+// whatever decides what workers do. One that keeps nothing does not.
+func TestAProgramKeepsItsState(t *testing.T) {
+	shapes := shapesFile(t)
+	for name, c := range map[string]struct {
+		ranks int
+		set   []string
+	}{
+		"in step":     {3, nil},
+		"two servers": {4, []string{"cluster.servers=2"}},
+		"colocate":    {2, []string{"cluster={servers: 2, placement: colocate}"}},
+		"pauses":      {2, []string{"sync=[{match: '*', scheme: asp}]"}},
+		"own steps":   {3, []string{"local={policy: averaging, steps: 3}"}},
+		"delayed":     {3, []string{"local={policy: streaming_diloco, steps: 4, fragments: 2, delay: 2}"}},
+		"parts":       {2, []string{"work={policy: flexrr, micro: 4}", "sync=[{match: '*', scheme: ssp, staleness: 1}]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			set := append(c.set, "checkpoint={every_updates: 2, keep: 50}", "faults=[{worker: '*', slow: {sleep: 5ms}}]")
+			want := mustRunPart(t, withChild(t, shapes, externaltest.Draws, append(set, updates(24))...), c.ranks, dir, "").Summary.ParametersSHA256
+			for _, number := range checkpointsOf(t, dir)[:2] {
+				again := filepath.Join(t.TempDir(), "again")
+				if err := os.CopyFS(again, os.DirFS(dir)); err != nil {
+					t.Fatal(err)
+				}
+				run := withChild(t, shapes, externaltest.Draws, append(set, updates(24))...)
+				got := mustRunPart(t, run, c.ranks, again, filepath.Join(again, "checkpoints", number)).Summary.ParametersSHA256
+				if got != want {
+					t.Errorf("from checkpoint %s: sha256 %.12s, want %.12s", number, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A checkpoint with state of its program is refused by one that keeps none.
+func TestAProgramThatForgetsDoesNotResume(t *testing.T) {
+	shapes, dir := shapesFile(t), filepath.Join(t.TempDir(), "out")
+	mustRunPart(t, withChild(t, shapes, externaltest.Draws, updates(5)), 3, dir, "")
+	_, errs := runPart(t, withChild(t, shapes, externaltest.Forgets, updates(9)), 3, dir, dir, func(o *Options) {
+		o.AllowChanged = []string{"model.command"}
+	})
+	if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "keeps no state, but the checkpoint has 11 bytes of it") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// checkpointsOf are the numbers of the checkpoints of a run: several.
+func checkpointsOf(t *testing.T, dir string) (numbers []string) {
+	t.Helper()
+	all, err := os.ReadDir(filepath.Join(dir, "checkpoints"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if e.IsDir() {
+			numbers = append(numbers, e.Name())
+		}
+	}
+	if len(numbers) < 2 {
+		t.Fatalf("the run has made the checkpoints %q", numbers)
+	}
+	return numbers
+}
+
 // A program that fails on one worker ends the run on all ranks, with code 1. The error names the worker's child. Before training all ranks
 // have it; later the rank of the worker alone, and the others hear that it has ended the run.
 func TestAProgramThatFailsEndsTheRun(t *testing.T) {

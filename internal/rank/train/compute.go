@@ -39,6 +39,7 @@ type iteration struct {
 	header      wire.Header       // the content of Forwarded
 	rec         timings.Iteration // the record of the iteration
 	timing      timing
+	isLast      bool // the iteration is the last of a checkpoint: known when its parameters have arrived
 	isOwn       bool // the batch is this worker's own, and this task is its first of the batch
 
 	forward, backward, turned  func(layer int) // turned: backward of a layer is over, and its gradients are handed over later
@@ -92,6 +93,7 @@ func newIteration(w *Side) *iteration {
 	it.noteReadable = func() { it.allReadable = it.isAllReadable() }
 	it.noteAll = func() {
 		w.keepState()
+		it.isLast = w.node != nil && w.node.AwaitsSave()
 		it.allReadable, it.allWritable = it.isAllReadable(), it.isAllWritable()
 	}
 	it.noteAllWritable = func() { it.allWritable = it.isAllWritable() }
@@ -233,7 +235,7 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 	if err := it.runBackward(); err != nil {
 		return w.failed(iter, "backward", err)
 	}
-	return true
+	return w.keepScript(iter)
 }
 
 // failed ends the run on all ranks, because what computes has failed in a pass of an iteration. It returns false: there is no iteration to

@@ -120,7 +120,7 @@ func (h *hostSteps) step(it *iteration, sum *timing) (ok bool) {
 	w.lookAtStep(fault, index)
 	w.o.Timeline.Backwarded()
 	w.stepped(it, index, sum)
-	return true
+	return w.keepScript(index)
 }
 
 // compute is a step of the team in a member.

@@ -293,7 +293,7 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 		o.handLayers(it)
 	}
 	w.stepped(it, index, sum)
-	return last, true
+	return last, w.keepScript(index)
 }
 
 // vote tells the lead shard's server what the worker wants after its step, and waits for the verdict. It returns

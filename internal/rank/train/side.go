@@ -52,6 +52,7 @@ type Side struct {
 	ranges        *ranges     // nil: the worker computes all of its own iterations and nothing else
 	leader        *teamLeader // the exchange of a worker with members, else nil
 	member        *member     // the exchange of a member, else nil
+	kept          script      // isKept from the end of an iteration until its state is copied for a checkpoint
 	done          bool
 	idle          idle
 	counters      counters

@@ -13,10 +13,11 @@ import (
 	"fluentps/internal/policy/payload"
 	"fluentps/internal/policy/work"
 	"fluentps/internal/rank/station"
+	"fluentps/ps/workload/external"
 )
 
 // State is the header of a worker's checkpoint file. The vectors follow: the residual of its pushes, if it has one, then
-// the vectors of its own optimizer. The samples are a function of the iteration.
+// the vectors of its own optimizer, then what its program keeps, if it does. The samples are a function of the iteration.
 type State struct {
 	Next     int64 `json:"next"`
 	Residual bool  `json:"residual"`
@@ -28,11 +29,13 @@ type State struct {
 	// Tallies are what the ranks of the worker's team measured under their present plan and under the one before, two
 	// for each rank; nil: batches never change.
 	Tallies []work.Tally `json:"tallies,omitempty"`
+	// Script is how many bytes the worker's program keeps of its own, as for random numbers: they are in the last vector. 0: there is none.
+	Script int64 `json:"script,omitempty"`
 	// Learned is what the worker's policy of work has learned; nil: nothing.
 	Learned *work.Learned `json:"learned,omitempty"`
 }
 
-// Vectors returns how many vectors the file of each worker holds, and whether the first one is a residual.
+// Vectors returns how many vectors the file of each worker holds without that of its program, and whether the first one is a residual.
 func Vectors(c *configs.Config, p *shard.Plan) (n int, residual bool, err error) {
 	if residual = c.Payload.Residual(); residual {
 		n++
@@ -51,8 +54,71 @@ func Vectors(c *configs.Config, p *shard.Plan) (n int, residual bool, err error)
 	return n, residual, nil
 }
 
-// Save returns the worker's state and its vectors, which are not copied.
-func (w *Side) Save() (state State, vectors [][]float32) {
+// script is what the program of a worker keeps of its own, as it was after an iteration that a checkpoint awaits.
+type script struct {
+	vector []float32
+	bytes  int64
+	isKept bool
+}
+
+// Save returns the worker's state and its vectors, which are not copied. The worker must be between two iterations. It fails if the
+// worker's program does.
+func (w *Side) Save() (state State, vectors [][]float32, err error) {
+	now, err := w.scriptNow()
+	if err != nil {
+		return state, nil, err
+	}
+	state, vectors = w.save(&now)
+	return state, vectors, nil
+}
+
+func (w *Side) scriptNow() (s script, err error) {
+	if c := w.station.Model.Child; c != nil && w.node != nil {
+		s.vector, s.bytes, err = c.State()
+	}
+	return s, err
+}
+
+// TakeScript parts the vector that the program keeps, nil if there is none, from the others.
+func (s *State) TakeScript(all [][]float32) (others [][]float32, script []float32, err error) {
+	if s.Script == 0 {
+		return all, nil, nil
+	}
+	last := len(all) - 1
+	if last < 0 || !external.StateFits(all[last], s.Script) {
+		return nil, nil, fmt.Errorf("script is %d bytes, which the last vector cannot have", s.Script)
+	}
+	return all[:last], all[last], nil
+}
+
+// resumeScript gives the worker's program what it has kept, and returns the other vectors.
+func (w *Side) resumeScript(saved *State, all [][]float32) (others [][]float32, err error) {
+	others, mine, err := saved.TakeScript(all)
+	if err != nil || mine == nil {
+		return others, err
+	}
+	if w.station.Model.Child == nil {
+		return nil, fmt.Errorf("the checkpoint has %d bytes of its program, but this run's model is no program", saved.Script)
+	}
+	return others, w.station.Model.Child.Restore(mine, saved.Script)
+}
+
+// keepScript asks the program for what it keeps, at the end of a pass, if a checkpoint will need it: the next pass has begun when the
+// worker's state is copied, except where a worker takes steps before it has the answers to its push: then it is copied between two passes,
+// and the program is asked then. It returns false if the run has failed.
+func (w *Side) keepScript(iter int64) (ok bool) {
+	if w.station.Model.Child == nil || !w.it.isLast {
+		return true
+	}
+	var err error
+	if w.kept, err = w.scriptNow(); err != nil {
+		return w.failed(iter, "state for a checkpoint", err)
+	}
+	w.kept.isKept = true
+	return true
+}
+
+func (w *Side) save(of *script) (state State, vectors [][]float32) {
 	state.Next = w.node.Next()
 	if w.enc.residual != nil {
 		state.Residual = true
@@ -69,6 +135,9 @@ func (w *Side) Save() (state State, vectors [][]float32) {
 		count, steps, more := own.own.Save()
 		state.Own, state.Steps, vectors = &count, steps, append(vectors, more...)
 	}
+	if state.Script = of.bytes; of.bytes > 0 {
+		vectors = append(vectors, of.vector)
+	}
 	return state, vectors
 }
 
@@ -84,6 +153,10 @@ func (w *Side) Resume(saved State, vectors [][]float32, dealt *work.Assignment) 
 	}
 	if len(saved.Thresholds) == len(w.enc.memory) {
 		copy(w.enc.memory, saved.Thresholds)
+	}
+	vectors, err := w.resumeScript(&saved, vectors)
+	if err != nil {
+		return fmt.Errorf("worker %d: %w", w.me, err)
 	}
 	var into [][]float32
 	if w.enc.residual != nil && saved.Residual {
@@ -145,21 +218,37 @@ func (w *Side) keepState() {
 	if w.node == nil || w.station.Net.Err() != nil {
 		return
 	}
-	if iter, due := w.node.TakeSave(); due {
-		w.writeState(iter)
+	iter, due := w.node.TakeSave()
+	if !due {
+		return
 	}
+	if s := w.kept; s.isKept {
+		w.kept = script{}
+		w.writeState(iter, &s)
+	} else {
+		w.keepNow(iter)
+	}
+}
+
+func (w *Side) keepNow(iter int64) {
+	s, err := w.scriptNow()
+	if err != nil {
+		w.station.Net.Fail(fmt.Errorf("rank %d, worker %d: checkpoint before iteration %d: %w", w.station.Me, w.index, iter, err))
+		return
+	}
+	w.writeState(iter, &s)
 }
 
 // KeepAll copies the worker's state in a pause, and begins to write it.
 func (w *Side) KeepAll() {
 	if w.node != nil {
-		w.writeState(w.node.Next())
+		w.keepNow(w.node.Next())
 	}
 }
 
 // writeState copies the worker's state before iteration iter, and begins to write it.
-func (w *Side) writeState(iter int64) {
-	state, vectors := w.Save()
+func (w *Side) writeState(iter int64, of *script) {
+	state, vectors := w.save(of)
 	if own := w.deltas.own; own != nil && own.own.Err() != nil { // what could not be copied is in no checkpoint
 		w.station.Net.Fail(fmt.Errorf("rank %d, worker %d: checkpoint before iteration %d: %w", w.station.Me, w.index, iter, own.own.Err()))
 		return

@@ -320,7 +320,7 @@ func (w *Side) computeGrain(b workload.Batch, last bool) (ok bool) {
 		it.slowGrain(b.N, w.station.Transport.Now()-from, false)
 		g.hasSums = true
 	}
-	return true
+	return w.keepScript(it.rec.Iter)
 }
 
 // forwardsPerGrain is how long a grain computes, in times of its forward pass [R]: backward has two products where forward has one.

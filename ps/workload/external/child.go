@@ -50,6 +50,8 @@ type Child struct {
 	process *process
 	socket  *socket
 	shapes  *shapes.Architecture // as the child has bound it
+	// keepsState: checkpoints hold state of the child.
+	keepsState bool
 
 	pass sync.Mutex // held by the model that computes, from Forward to the end of Backward; locked before mu
 
@@ -260,28 +262,39 @@ func (c *Child) receive() (m Message, err error) {
 		if err != nil {
 			return m, err
 		}
-		if m, err = decode(b); err != nil {
-			return m, fmt.Errorf("has sent %w: see PROTOCOL.md", err)
+		if m, err = c.understood(b); err == nil && m.Kind == Fail {
+			err = reported(&m)
 		}
-		if err := c.order.got(&m); err != nil {
-			return m, fmt.Errorf("has sent %w", err)
-		}
-		if m.Kind == Fail {
-			return m, &failed{strings.ToValidUTF8(string(m.Text), "\ufffd")}
-		}
-		return m, nil
+		return m, err
 	}
 }
 
-// lastWord is why a child has gone that takes no message any more: its report, if it has sent one.
+// understood reads a packet, and checks that it may come now.
+func (c *Child) understood(b []byte) (m Message, err error) {
+	if m, err = decode(b); err != nil {
+		return m, fmt.Errorf("has sent %w: see PROTOCOL.md", err)
+	}
+	if err := c.order.got(&m); err != nil {
+		return m, fmt.Errorf("has sent %w", err)
+	}
+	return m, nil
+}
+
+func reported(m *Message) *failed { return &failed{strings.ToValidUTF8(string(m.Text), "\ufffd")} }
+
+// lastWord is why a child has gone that takes no message any more: the first message that it should not have sent, or its report.
 func (c *Child) lastWord() error {
 	for {
 		b, err := c.socket.receive()
 		if err != nil {
 			return errEnded
 		}
-		if m, err := decode(b); err == nil && m.Kind == Fail {
-			return &failed{strings.ToValidUTF8(string(m.Text), "\ufffd")}
+		m, err := c.understood(b)
+		if err != nil {
+			return err
+		}
+		if m.Kind == Fail {
+			return reported(&m)
 		}
 	}
 }

@@ -81,6 +81,12 @@ var inPass = map[string][]string{
 	"nohits":     {"has sent RESULT without the number of samples that the model has right", "data.accuracy: false"},
 	"resulthits": {"RESULT says that the model had 1000 samples right, of 2"},
 	"doneatend":  {"has sent DONE where RESULT is expected"},
+
+	"statehuge":    {"has 1099511627776 bytes of state, the limit is 68719476736", "ps.state"},
+	"stateresult":  {"has sent RESULT where STATE is expected"},
+	"statebytes":   {"has answered STATE 1 of region ", "and 11 bytes with STATE 1 of region 2 and 3 bytes"},
+	"stateregion":  {"and 11 bytes with STATE 1 of region 9 and 11 bytes"},
+	"staterestore": {"has answered STATE 2 of region ", "with STATE 1 of region 2"},
 }
 
 // silent are those that say and compute nothing.
@@ -166,6 +172,14 @@ func wholeRun(t *testing.T, o Options, failsAtStart bool) error {
 	}
 	if err == nil {
 		_, _, err = e.Eval(rowsOf(1, 2))
+	}
+	var state []float32
+	var bytes int64
+	if err == nil {
+		state, bytes, err = c.State()
+	}
+	if err == nil {
+		err = c.Restore(state, bytes)
 	}
 	if err == nil {
 		t.Fatal("the whole run ended well")

@@ -50,6 +50,7 @@ func (c *Child) greet() error {
 	}
 	c.shapes = shapes.New(Name, b.list)
 	c.order.ready = make([]bool, len(b.list))
+	c.keepsState = m.Flags == KeepsState
 	return nil
 }
 

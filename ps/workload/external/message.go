@@ -54,10 +54,18 @@ const (
 	IsStatistic  = 1 // TENSOR
 	HasGradients = 1 // PLACE
 	HasCorrect   = 1 // FORWARD, RESULT
+	KeepsState   = 1 // BOUND
+)
+
+// What STATE asks for, and what its answer says, as flags.
+const (
+	sizesState = iota
+	savesState
+	restoresState
 )
 
 // flagsMax is by kind.
-var flagsMax = [kinds]uint8{Tensor: IsStatistic, Place: HasGradients, Forward: HasCorrect, Result: HasCorrect, State: 1}
+var flagsMax = [kinds]uint8{Tensor: IsStatistic, Place: HasGradients, Forward: HasCorrect, Result: HasCorrect, Bound: KeepsState, State: restoresState}
 
 const (
 	headBytes = 16

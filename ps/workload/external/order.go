@@ -17,12 +17,13 @@ const (
 	waiting                 // nothing: it waits for GO
 	backward                // READY, DONE
 	evaluating              // RESULT
+	stating                 // STATE
 	ended                   // nothing: BYE was said
 )
 
 var expects = [...]string{
 	greeting: "HELLO", binding: "TENSOR or BOUND", idle: "nothing before the next STEP, EVAL or BYE", filling: "FILLED", forwarding: "FORWARD",
-	waiting: "nothing before GO", backward: "READY or DONE", evaluating: "RESULT", ended: "nothing behind BYE",
+	waiting: "nothing before GO", backward: "READY or DONE", evaluating: "RESULT", stating: "STATE", ended: "nothing behind BYE",
 }
 
 // order checks the order of messages. It knows no contents but numbers of layers.
@@ -59,6 +60,8 @@ func (o *order) afterSent(k Kind) (next state, ok bool) {
 		return o.state, o.state == forwarding
 	case Go:
 		return backward, o.state == waiting
+	case State:
+		return stating, o.state == idle
 	case Eval:
 		return evaluating, o.state == idle
 	case Fail:
@@ -79,7 +82,8 @@ func (o *order) got(m *Message) error {
 		next = binding
 	case o.state == binding && m.Kind == Tensor:
 		next = binding
-	case o.state == binding && m.Kind == Bound, o.state == filling && m.Kind == Filled, o.state == evaluating && m.Kind == Result:
+	case o.state == binding && m.Kind == Bound, o.state == filling && m.Kind == Filled, o.state == evaluating && m.Kind == Result,
+		o.state == stating && m.Kind == State:
 		next = idle
 	case o.state == forwarding && m.Kind == Forward:
 		next = waiting

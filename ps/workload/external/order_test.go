@@ -11,14 +11,16 @@ import (
 // grammar is the order of messages once more, as PROTOCOL.md tells it: by state, what may come, and the state behind it. Messages of the
 // parent are in capitals here, those of the child in small letters.
 var grammar = map[state]map[string]state{
-	greeting:   {"hello": binding},
-	binding:    {"HELLO": binding, "tensor": binding, "bound": idle},
-	idle:       {"MAP": idle, "UNMAP": idle, "PLACE": idle, "FILL": filling, "STEP": forwarding, "EVAL": evaluating, "BYE": ended},
+	greeting: {"hello": binding},
+	binding:  {"HELLO": binding, "tensor": binding, "bound": idle},
+	idle: {"MAP": idle, "UNMAP": idle, "PLACE": idle, "FILL": filling, "STEP": forwarding, "EVAL": evaluating, "STATE": stating,
+		"BYE": ended},
 	filling:    {"filled": idle},
 	forwarding: {"HAVE": forwarding, "forward": waiting},
 	waiting:    {"GO": backward},
 	backward:   {"ready": backward, "done": idle}, // and see dumb
 	evaluating: {"result": idle},
+	stating:    {"state": idle},
 	ended:      {},
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # kill -9 of a torch child, of the worker beside it, or of a server in the middle of a bsp run under mpirun, with checkpoints every
-# 50 updates and --restarts: the run comes back by itself, and ends with the bits of a run that nobody has killed. The same of a
+# 50 updates and --restarts, with random numbers of the script in each step: the run comes back by itself, and ends with the bits of a run that nobody has killed. The same of a
 # child in --local. No child is left behind by a kill.
 #   KILLS=2 of each
 set -eu
@@ -16,7 +16,7 @@ cat >"$TMP/job.yaml" <<END
 name: killed
 cluster: {servers: 2}
 data: {set: external, rows: 4096, test_rows: 1024}
-model: {name: external, command: $(command_of mlp-32-64-10 generated), shapes: $TMP/mlp.shapes}
+model: {name: external, command: $(command_of mlp-32-64-10 generated --dropout 0.2), shapes: $TMP/mlp.shapes}
 train: {batch_per_worker: 16, optimizer: {name: adam, lr: 0.001}, stop: {updates: $((200 * (kills + 1)))}}
 sync: [{match: "*", scheme: bsp}]
 device: {threads: 1}

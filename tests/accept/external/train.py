@@ -58,6 +58,8 @@ def under_fluentps(o):
     for s in ps.steps(rows=len(train), evaluate=evaluate):
         clock.step()
         x, y = train.take(s.rows)
+        if o.dropout:
+            x = F.dropout(x, o.dropout)
         s.backward(F.cross_entropy(net(x), y, reduction="sum"))
     clock.say(f"worker {ps.worker}")
 
@@ -92,6 +94,7 @@ def main():
     parser.add_argument("model")
     parser.add_argument("data")
     parser.add_argument("--load", metavar="FILE.npz", help="values that the model begins with")
+    parser.add_argument("--dropout", type=float, default=0, help="share of the inputs that each step draws at random and leaves out")
     parser.add_argument("--plain", type=int, metavar="BATCH")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--lr", type=float, default=0.01)

@@ -67,6 +67,7 @@ type child struct {
 	params  [2][][]float32 // by slot
 	grads   [][]float32
 	have    uint32 // layers that may be read
+	drawn   int    // random numbers so far; only some modes draw
 	asked   message
 }
 
@@ -160,7 +161,7 @@ func (c *child) bind() {
 		c.say(message{msgTensor, t.stat, t.index, t.elements, t.layer + "\n" + t.name + "\n" + t.shape})
 	}
 	if !c.at(atBound) {
-		c.say(message{kind: msgBound, a: uint32(len(c.tensors))})
+		c.say(message{kind: msgBound, flags: c.keeps(), a: uint32(len(c.tensors))})
 	}
 }
 
@@ -183,6 +184,8 @@ func (c *child) answer(m message) bool {
 			loss, correct, _ := Compute(c.params[1], c.rows(), true, nil)
 			c.say(message{msgResult, 1, uint32(correct), math.Float64bits(loss), ""})
 		}
+	case msgState:
+		c.state()
 	case msgBye:
 		c.at(atBye)
 		return false
@@ -239,6 +242,7 @@ func (c *child) step() {
 	}
 	c.have = 0
 	loss, correct, grads := Compute(c.params[0], c.rows(), false, c.need)
+	c.draw(grads)
 	if !c.at(atForward) {
 		c.say(message{msgForward, 1, uint32(correct), math.Float64bits(loss), ""})
 	}

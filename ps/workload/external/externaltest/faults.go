@@ -25,7 +25,10 @@ const (
 	atGo                   // instead of all READY and DONE
 	atDone                 // instead of DONE
 	atEval                 // instead of an evaluation
-	atBye                  // at BYE
+	atSize                 // instead of the answer to STATE, by what that asks for
+	atSave
+	atRestore
+	atBye // at BYE
 )
 
 // fault is what goes wrong, and where. do says whether it replaces what a good child does there.
@@ -117,6 +120,12 @@ var faults = map[string]fault{
 	"nohits":     {atEval, sends(message{kind: msgResult, b: math.Float64bits(1)})},
 	"resulthits": {atEval, sends(message{kind: msgResult, flags: 1, a: 1000})},
 	"doneatend":  {atEval, sends(message{kind: msgDone})},
+
+	"statehuge":    {atSize, sends(message{kind: msgState, b: 1 << 40})},
+	"stateresult":  {atSize, sends(message{kind: msgResult, flags: 1})},
+	"statebytes":   {atSave, sends(message{kind: msgState, flags: 1, a: 2, b: 3})},
+	"stateregion":  {atSave, sends(message{kind: msgState, flags: 1, a: 9, b: 11})},
+	"staterestore": {atRestore, sends(message{kind: msgState, flags: 1, a: 2, b: 11})},
 
 	"byeexits":  {atBye, exits(4)},
 	"byekilled": {atBye, signals(unix.SIGKILL)},

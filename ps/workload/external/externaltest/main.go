@@ -28,6 +28,8 @@ const Well = "well"
 // variants are modes that obey the protocol. At the point they do something more.
 var variants = map[string]fault{
 	Well:        {},
+	Draws:       {},
+	Forgets:     {},
 	"firstsent": {},                         // READY of the first layer comes first
 	"unlike":    {},                         // each worker begins with values of its own
 	"tells":     {at: atStart, do: tells},   // writes what it was started with

@@ -16,6 +16,7 @@ from . import _wire as w
 from ._alone import Alone, AloneLink
 from ._loop import OwnLoop
 from ._model import EVALUATION, TRAINING, Model
+from ._state import Registry, give_randoms, randoms
 from ._step import Step
 from ._wire import Error
 
@@ -67,6 +68,9 @@ class Session:
         self.link = link
         self.model: Any = None
         self.step: Optional[Step] = None
+        self._kept = Registry()
+        self._state = b""  # as the parent has asked for its size
+        self._begun = False  # ps.steps has begun
         self.have = 0  # layers that may be read
         self.unready = 0  # layers of this step that are not READY
         self._is_ready: List[bool] = []
@@ -150,7 +154,19 @@ class Session:
         self._ready_packets = [w.packet(w.READY, a=layer) for layer in range(len(model.layers))]
         if isinstance(self.link, AloneLink):
             self.link.model = model
-        self.link.send(w.packet(w.BOUND, a=len(model.tensors)))
+        self.link.send(w.packet(w.BOUND, w.KEEPS_STATE, len(model.tensors)))
+
+    def state(self, obj: Any, name: Optional[str] = None) -> None:
+        """Has checkpoints hold the state of an object, and gives it back when the run resumes. Call it before ps.steps.
+
+        obj: has state_dict and load_state_dict (an optimizer, a scheduler), get_state and set_state (a generator of torch),
+        or is a generator of NumPy or Python, or a pair of functions (get, set). Its state is made of numbers, texts, bytes,
+        lists, tuples, sets, dicts, arrays and tensors. name: of the state in checkpoints; else that of the type. The
+        random numbers of Python, NumPy and torch are in checkpoints anyway.
+        """
+        if self._begun:
+            raise Error("ps.state behind the begin of ps.steps: call it before, because a run gives states back at its begin")
+        self._kept.add(obj, name)
 
     def steps(
         self,
@@ -169,6 +185,7 @@ class Session:
         if self.link.closed:
             raise Error("ps.steps after the end of the run: a script has one loop over ps.steps")
         self._lengths(rows, test_rows)
+        self._begun = True
         while True:
             kind, flags, a, b = self.link.receive(True)
             if kind == w.STEP:
@@ -230,6 +247,8 @@ class Session:
         if EVALUATION not in self._placed:
             raise Error("the parent has sent EVAL before PLACE of slot 1")
         step = Step(self, self._row_numbers(rows), 0, True)
+        # Whether an evaluation comes between two steps may depend on time: the steps draw the same random numbers anyway.
+        drawn = {name: k.get() for name, k in randoms().items()}
         self.model.enter()
         try:
             if evaluate is None:
@@ -242,6 +261,7 @@ class Session:
         finally:
             self.model.leave()
             self.step = None
+            give_randoms(drawn)
         self.result(loss, correct)
 
     def _row_numbers(self, n: int) -> List[int]:
@@ -266,9 +286,20 @@ class Session:
         elif kind == w.PLACE:
             self._place(a, bool(flags & 1), b)
         elif kind == w.STATE:
-            raise Error("not registered: the parent asks for state of the script, and this package keeps none")
+            self._answer_state(flags, a, b)
         else:
             raise self._unexpected(kind, "STEP, EVAL or BYE")
+
+    def _answer_state(self, what: int, region: int, size: int) -> None:
+        if what == w.SIZES_STATE:
+            self._state = self._kept.save()
+            size = len(self._state)
+        elif what == w.SAVES_STATE:
+            self._region(region)[:size] = self._state[:size]
+            self._state = b""
+        else:
+            self._kept.restore(self._region(region)[:size])
+        self.link.send(w.packet(w.STATE, what, region, size))
 
     def _region(self, number: int) -> mmap.mmap:
         if number not in self._regions:

@@ -84,7 +84,7 @@ class Parent:
         if not data:
             raise Wrong("the child has closed the connection")
         kind, flags, zero, a, b = w.HEAD.unpack_from(data)
-        if zero != 0 or flags > 1:
+        if zero != 0 or flags > (2 if kind == w.STATE else 1):
             raise Wrong(f"{w.name_of(kind)} with bytes 2 and 3 {zero}, flags {flags}")
         if len(data) > 16 and kind not in (w.TENSOR, w.FAIL):
             raise Wrong(f"{w.name_of(kind)} with {len(data) - 16} bytes behind it")
@@ -239,6 +239,29 @@ class Parent:
         self.send(w.EVAL, a=len(rows))
         _, flags, a, b, _ = self.expect(w.RESULT)
         return struct.unpack("<d", struct.pack("<Q", b))[0], a if flags else None
+
+    def state(self):
+        """The child's state as bytes."""
+        self.send(w.STATE)
+        _, flags, a, size, _ = self.expect(w.STATE)
+        if flags or a or size < 1:
+            raise Wrong(f"STATE with flags {flags}, region {a}, {size} bytes")
+        r = self.map(size)
+        self._answers(1, r.number, size)
+        self.send(w.UNMAP, a=r.number)
+        return bytes(r.memory[:size])
+
+    def restore(self, data):
+        r = self.map(len(data))
+        r.memory[: len(data)] = data
+        self._answers(2, r.number, len(data))
+        self.send(w.UNMAP, a=r.number)
+
+    def _answers(self, what, region, size):
+        self.send(w.STATE, what, region, size)
+        m = self.expect(w.STATE)[1:4]
+        if m != (what, region, size):
+            raise Wrong(f"STATE {m} where {(what, region, size)} is expected")
 
     def bye(self):
         """Ends the child; returns what it has written to stdout."""
