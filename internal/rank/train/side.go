@@ -52,7 +52,6 @@ type Side struct {
 	ranges        *ranges     // nil: the worker computes all of its own iterations and nothing else
 	leader        *teamLeader // the exchange of a worker with members, else nil
 	member        *member     // the exchange of a member, else nil
-	kept          script      // isKept from the end of an iteration until its state is copied for a checkpoint
 	done          bool
 	idle          idle
 	counters      counters
@@ -99,6 +98,7 @@ type arenas struct {
 	copies      copies      // of shards that are not pulled before every iteration
 	direct      direct      // of pieces that MPI sends and receives in GPU memory
 	savedCopies [][]float32 // the state that a checkpoint in writing reads
+	kept        script      // isKept from the end of an iteration until its state is copied for a checkpoint
 }
 
 // deltas are the parts of a push that are steps of the worker's own optimizer.

@@ -111,10 +111,10 @@ func (w *Side) keepScript(iter int64) (ok bool) {
 		return true
 	}
 	var err error
-	if w.kept, err = w.scriptNow(); err != nil {
+	if w.arenas.kept, err = w.scriptNow(); err != nil {
 		return w.failed(iter, "state for a checkpoint", err)
 	}
-	w.kept.isKept = true
+	w.arenas.kept.isKept = true
 	return true
 }
 
@@ -222,8 +222,8 @@ func (w *Side) keepState() {
 	if !due {
 		return
 	}
-	if s := w.kept; s.isKept {
-		w.kept = script{}
+	if s := w.arenas.kept; s.isKept {
+		w.arenas.kept = script{}
 		w.writeState(iter, &s)
 	} else {
 		w.keepNow(iter)

@@ -65,7 +65,8 @@ const (
 )
 
 // flagsMax is by kind.
-var flagsMax = [kinds]uint8{Tensor: IsStatistic, Place: HasGradients, Forward: HasCorrect, Result: HasCorrect, Bound: KeepsState, State: restoresState}
+var flagsMax = [kinds]uint8{Tensor: IsStatistic, Bound: KeepsState, Place: HasGradients, Forward: HasCorrect, Result: HasCorrect,
+	State: restoresState}
 
 const (
 	headBytes = 16

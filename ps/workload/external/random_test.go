@@ -94,7 +94,7 @@ func (s *stranger) hears() (m Message, ok bool) {
 	if err != nil || n < headBytes {
 		return m, false
 	}
-	m = Message{Kind: Kind(buf[0]), A: binary.LittleEndian.Uint32(buf[4:]), B: binary.LittleEndian.Uint64(buf[8:])}
+	m = Message{Kind: Kind(buf[0]), Flags: buf[1], A: binary.LittleEndian.Uint32(buf[4:]), B: binary.LittleEndian.Uint64(buf[8:])}
 	if !s.isBad && !s.order.takes("parent", m.Kind, 0) {
 		panic("the parent sends " + m.Kind.String())
 	}
@@ -109,7 +109,7 @@ func (s *stranger) lives() {
 	for _, m := range goodTensors() {
 		s.says(m)
 	}
-	s.says(Message{Kind: Bound, A: 5})
+	s.says(Message{Kind: Bound, Flags: KeepsState, A: 5})
 	for {
 		m, ok := s.hears()
 		if !ok {
@@ -118,6 +118,11 @@ func (s *stranger) lives() {
 		switch m.Kind {
 		case Fill:
 			s.says(Message{Kind: Filled, A: m.A, B: 4 * uint64(externaltest.Shapes().Elements())})
+		case State:
+			if m.Flags == sizesState {
+				m.B = 11
+			}
+			s.says(m)
 		case Step, Eval:
 			if s.rows = m.A; m.Kind == Eval {
 				s.says(Message{Kind: Result, Flags: HasCorrect, A: 1, B: math.Float64bits(2)})
@@ -147,6 +152,9 @@ func (s *stranger) says(right Message) {
 	switch s.rng.IntN(7) {
 	case 0: // a byte of the head is another
 		at := s.rng.IntN(headBytes)
+		if right.Kind == State && at >= 10 && at <= 12 { // up to 64 GiB of state, which are allowed
+			at = 13
+		}
 		b[at] = byte(s.rng.IntN(256))
 		if s.rng.IntN(2) == 0 {
 			b[at] = byte(s.rng.IntN(3))
@@ -190,9 +198,9 @@ func (s *stranger) may(b []byte, right Message) bool {
 		return false
 	}
 	kind, flags, a, n := Kind(b[0]), b[1], binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])
-	hasFlags := kind == Tensor || kind == Forward || kind == Result || kind == State || kind == Place
+	hasFlags := kind == Tensor || kind == Bound || kind == Forward || kind == Result || kind == State || kind == Place
 	hasText := kind == Hello || kind == Tensor || kind == Fail
-	if flags > 1 || flags == 1 && !hasFlags || len(b) > 16 && !hasText || kind == Fail || !s.order.takes("child", kind, a) {
+	if flags > 2 || flags == 2 && kind != State || flags == 1 && !hasFlags || len(b) > 16 && !hasText || kind == Fail || !s.order.takes("child", kind, a) {
 		return false
 	}
 	switch kind {
@@ -202,6 +210,8 @@ func (s *stranger) may(b []byte, right Message) bool {
 		return bytes.Equal(b, right.appendTo(nil))
 	case Bound, Filled:
 		return kind == right.Kind && a == right.A && (kind == Bound || n == right.B)
+	case State:
+		return right.Kind == State && flags == right.Flags && a == right.A && (n == right.B || flags == sizesState && n <= stateBytesMax)
 	case Forward, Result:
 		return flags == 0 && kind == Forward || flags == 1 && a <= s.rows
 	}
@@ -242,6 +252,13 @@ func meets(t testing.TB, c *Child) error {
 			if _, _, err := e.Eval(rowsOf(1, 2)); err != nil {
 				return err
 			}
+		}
+		vector, bytes, err := c.State()
+		if err == nil && bytes > 0 && i > 1 {
+			err = c.Restore(vector, bytes)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return c.Close()

@@ -66,7 +66,8 @@ func TestAChildThatKeepsNothing(t *testing.T) {
 	if vector, bytes, err := c.State(); err != nil || vector != nil || bytes != 0 {
 		t.Errorf("its state is %v, %d bytes, %v", vector, bytes, err)
 	}
-	mustSay(t, "restore", c.Restore(make([]float32, 3), 11), "keeps no state, but the checkpoint has 11 bytes of it", "the program of the checkpoint")
+	mustSay(t, "restore", c.Restore(make([]float32, 3), 11), "keeps no state, but the checkpoint has 11 bytes of it",
+		"the program of the checkpoint")
 }
 
 func TestBytesOfStateFitTheirVector(t *testing.T) {
