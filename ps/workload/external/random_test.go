@@ -200,7 +200,10 @@ func (s *stranger) may(b []byte, right Message) bool {
 	kind, flags, a, n := Kind(b[0]), b[1], binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])
 	hasFlags := kind == Tensor || kind == Bound || kind == Forward || kind == Result || kind == State || kind == Place
 	hasText := kind == Hello || kind == Tensor || kind == Fail
-	if flags > 2 || flags == 2 && kind != State || flags == 1 && !hasFlags || len(b) > 16 && !hasText || kind == Fail || !s.order.takes("child", kind, a) {
+	if flags > 2 || flags == 2 && kind != State || flags == 1 && !hasFlags || len(b) > 16 && !hasText {
+		return false
+	}
+	if kind == Fail || !s.order.takes("child", kind, a) {
 		return false
 	}
 	switch kind {
