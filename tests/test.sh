@@ -94,7 +94,7 @@ stage_pure() { # no C compiler, no MPI, no BLAS
 		-skip '^Test((LeNet|Residual)OnTheDeviceAsOnItsTwins|SequentialTraining|A(Model|Scheme)OfAnotherModule|AModelThatFailsEndsTheRun)$|^TestScripts$/^(bench|deaths|export|local|report|restarts|resume|sweep|timeline)$' \
 		$(go list ./... | grep -vxE 'fluentps/(tests/tidy|internal/rank/runtime)' | grep -vxF "$(whole_under_race_packages)") | keep
 	CGO_ENABLED=0 go test -json -vet=off -tags invariants -timeout=15m -skip "^($(whole_under_race_tests))\$" ./internal/rank/runtime | keep
-	CGO_ENABLED=0 go test -json -vet=off -tags purego ./internal/policy/optim ./internal/policy/payload | keep # without vector instructions
+	CGO_ENABLED=0 go test -json -vet=off -tags purego ./internal/policy/optim ./internal/policy/orthogonal ./internal/policy/payload | keep # without vector instructions
 }
 
 # What stage nobody leaves to stage tagged, by package: what another user's rights, home and folder for sessions cannot change, since it
