@@ -65,19 +65,25 @@ var also = map[string][]string{
 	"train.optimizer.l1":    {"train.optimizer.momentum=null", "train.optimizer.name=sgd", `sync=[{match: "*", scheme: bsp}]`},
 	"local.host_steps": {"local.policy=averaging", "cluster.hierarchy=node", "train.optimizer.momentum=null",
 		"train.optimizer.name=sgd", "local.steps="},
-	"local.steps":             {"local.policy=hpsgd"},
-	"local.period.name":       {"local.policy=averaging", `sync=[{match: "*", scheme: bsp}]`},
-	"local.period.alpha":      {"local.policy=averaging", "local.period.name=qsr"},
-	"local.period.threshold":  {"local.policy=averaging", "local.period.name=selsync", `sync=[{match: "*", scheme: bsp}]`},
-	"local.period.smoothing":  {"local.policy=averaging", "local.period.name=selsync", `sync=[{match: "*", scheme: bsp}]`},
-	"local.period.warm":       {"local.policy=averaging", "local.period.name=selsync", `sync=[{match: "*", scheme: bsp}]`},
-	"local.period.interval":   {"local.policy=averaging", "local.period.name=adacomm"},
-	"local.state":             {"local.policy=averaging"},
-	"local.fragments":         {"local.policy=streaming_diloco", "local.steps="},
-	"local.delay":             {"local.policy=streaming_diloco", "local.fragments=1", "local.steps=1000000000"},
-	"local.outer.momentum":    {"local.policy=averaging", "local.outer.name=nesterov"},
-	"train.optimizer.epsilon": {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
+	"local.steps":              {"local.policy=hpsgd"},
+	"local.period.name":        {"local.policy=averaging", `sync=[{match: "*", scheme: bsp}]`},
+	"local.period.alpha":       {"local.policy=averaging", "local.period.name=qsr"},
+	"local.period.threshold":   {"local.policy=averaging", "local.period.name=selsync", `sync=[{match: "*", scheme: bsp}]`},
+	"local.period.smoothing":   {"local.policy=averaging", "local.period.name=selsync", `sync=[{match: "*", scheme: bsp}]`},
+	"local.period.warm":        {"local.policy=averaging", "local.period.name=selsync", `sync=[{match: "*", scheme: bsp}]`},
+	"local.period.interval":    {"local.policy=averaging", "local.period.name=adacomm"},
+	"local.state":              {"local.policy=averaging"},
+	"local.fragments":          {"local.policy=streaming_diloco", "local.steps="},
+	"local.delay":              {"local.policy=streaming_diloco", "local.fragments=1", "local.steps=1000000000"},
+	"local.outer.momentum":     {"local.policy=averaging", "local.outer.name=nesterov"},
+	"train.optimizer.epsilon":  {"train.optimizer.momentum=null", "train.optimizer.name=adam"},
+	"train.optimizer.nesterov": muon, "train.optimizer.scale": muon, "train.optimizer.others.match": muon, "train.optimizer.others.lr": muon,
+	"train.optimizer.others.beta1": muon, "train.optimizer.others.beta2": muon, "train.optimizer.others.epsilon": muon,
+	"train.optimizer.others.weight_decay": muon,
 }
+
+// muon is what the keys of muon need.
+var muon = []string{"train.optimizer.name=muon"}
 
 // needs drops what the drawn value does not allow.
 func needs(l *keys.Leaf, value string) []string {

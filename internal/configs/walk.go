@@ -38,6 +38,9 @@ func (w *walker) root(n *yaml.Node) {
 	if w.Config.Train.Schedule.Name == "inv" {
 		t.SetDefault("train.schedule.power", "0.75")
 	}
+	if w.Config.Train.Optimizer.Name == "muon" {
+		t.SetDefault("train.optimizer.momentum", "0.95")
+	}
 	w.localDefaults(t)
 	w.workDefaults(t)
 	w.generatedImages(t)
@@ -285,7 +288,11 @@ func (w *walker) finish(t *keys.Table, n *yaml.Node) {
 		case l.Key != nil && known && !holds:
 			by := t.ByPath[l.Only.Path]
 			l.Bad = true
-			w.Misshapen(l.Key, l.Path, fmt.Sprintf("remove it, or change %s", by.Path),
+			hint := fmt.Sprintf("remove it, or change %s", by.Path)
+			if s, known := synonymOf(diag.LastName(l.Path)); known && s.hint != "" { // most who write it mean something else
+				hint = "remove it, and " + s.hint
+			}
+			w.Misshapen(l.Key, l.Path, hint,
 				"belongs to %s: %s, not %s", by.Path, diag.OrList(l.Only.Words()), *by.Ptr.(*string))
 		case l.Key != nil || l.Bad || !known || !holds:
 		case l.Required:

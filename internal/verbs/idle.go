@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/plan/layout"
 	"fluentps/kernels/cuda"
+	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
 
@@ -69,6 +71,9 @@ func checkRanks(c *cli.Context, in *input) configs.Diagnostics {
 						c.Int("ranks"), f.Computes-1)))
 			}
 		}
+		if err := matricesOf(p.Config, c.Int("ranks")); err != nil {
+			all = append(all, p.Origins.Refuse("train.optimizer.name", err))
+		}
 		if err := memoryOf(p.Config, c.Int("ranks")); err != nil {
 			all = append(all, p.Origins.Refuse("cluster.memory_max", err))
 		}
@@ -98,4 +103,40 @@ func memoryOf(cfg *configs.Config, ranks int) error {
 		return nil
 	}
 	return err
+}
+
+// matricesOf fails if a matrix is cut whose step needs all of it. It knows that where no data are read, and where the number of servers
+// does not depend on that of ranks, or that is given.
+func matricesOf(cfg *configs.Config, ranks int) error {
+	if cfg.Train.Optimizer.Name != "muon" || cfg.Cluster.Placement == "mixed" && ranks == 0 {
+		return nil
+	}
+	samples := workload.Samples{Elsewhere: true}
+	if !workload.IsExternal(cfg.Model.Name) {
+		if !strings.HasPrefix(cfg.Data.Set, "generated") {
+			return nil
+		}
+		set, err := dataset.Load(layout.DataSpec(cfg))
+		if err != nil {
+			return nil
+		}
+		samples = set.Samples()
+	}
+	servers := cfg.Cluster.Servers
+	if ranks > 0 {
+		roles, err := layout.Roles(cfg, slices.Repeat([]string{"localhost"}, ranks))
+		if err != nil {
+			return nil
+		}
+		servers = len(roles.Servers)
+	}
+	architecture, err := workload.NewArchitecture(cfg.ModelSpec(), samples)
+	if err != nil {
+		return nil
+	}
+	var cut *layout.CutMatrix
+	if _, err := layout.Plan(cfg, architecture.Params(), servers, layout.Link{}); errors.As(err, &cut) {
+		return errors.New(cut.Why)
+	}
+	return nil
 }

@@ -198,14 +198,19 @@ func (w *idler) ownSteps() {
 	}
 }
 
-// optimizer looks for patterns in no_decay that fit no parameter.
+// optimizer looks for patterns that fit no parameter.
 func (w *idler) optimizer() {
-	l := w.leaf("train.optimizer.no_decay")
+	w.patterns("train.optimizer.no_decay", w.c.Train.Optimizer.NoDecay)
+	w.patterns("train.optimizer.others.match", w.c.Train.Optimizer.Others.Match)
+}
+
+func (w *idler) patterns(path string, globs []string) {
+	l := w.leaf(path)
 	names := w.names()
 	if l.IsDefault() || names == nil {
 		return
 	}
-	for i, glob := range w.c.Train.Optimizer.NoDecay {
+	for i, glob := range globs {
 		if !matchesAny(glob, names) {
 			w.at(fmt.Sprintf("%s[%d]", l.Path, i), "remove it, or use one of these names: "+namesText(names),
 				"%s fits no parameter of %s", diag.FormatString(glob), w.c.Model.Name)

@@ -215,8 +215,7 @@ func (c *Config) ReadReplay(computing int) (work.Record, error) {
 // Update returns the update rule: the optimizer and the schedule of its rate.
 func (c *Config) Update() (optim.Update, error) {
 	o := c.Train.Optimizer
-	rule, err := optim.New(o.Spec)
-	return optim.Update{Rule: rule, LR: o.LR, Sched: c.Train.Schedule}, err
+	return optim.NewUpdate(o.Spec, c.Train.Schedule)
 }
 
 // ServerUpdate returns how the servers apply pushes: train.optimizer, or local.outer where workers take steps of their own. computing is
@@ -245,12 +244,26 @@ func (c *Config) ServerRule() string {
 }
 
 // decay returns the weight decay of a parameter: 0 if no_decay names it.
-func (c *Config) decay(name string) float32 {
+func (c *Config) decay(q *shard.Param) float32 {
 	o := c.Train.Optimizer
-	if shard.RuleOf(o.NoDecay, name) >= 0 {
+	switch {
+	case shard.RuleOf(o.NoDecay, q.Name) >= 0:
 		return 0
+	case o.Name == "muon" && !c.TakesWhole(q):
+		return float32(o.Others.WeightDecay)
 	}
 	return float32(o.WeightDecay)
+}
+
+// StepsWhole says whether the server of a shard needs all of a parameter for a step of it.
+func (c *Config) StepsWhole(sh *shard.Shard, q *shard.Param) bool {
+	return c.way(sh) == optim.Optimize && c.TakesWhole(q)
+}
+
+// TakesWhole says whether who takes the step of a parameter needs all of it: a matrix, under muon.
+func (c *Config) TakesWhole(q *shard.Param) bool {
+	o := c.Train.Optimizer
+	return o.Name == "muon" && q.Rows > 0 && !q.Stat && shard.RuleOf(o.Others.Match, q.Name) < 0
 }
 
 // l1 returns the L1 penalty of a parameter: 0 if no_decay names it.
@@ -268,8 +281,12 @@ func (c *Config) NewStore(p *shard.Plan, id int32, u optim.Update) *optim.Store 
 	var runs []optim.Run
 	for _, g := range sh.Segs {
 		lo := g.At - sh.Lo
-		name := p.Params[g.Param].Name
-		runs = append(runs, optim.Run{Lo: lo, Hi: lo + g.Hi - g.Lo, Decay: c.decay(name), L1: c.l1(name)})
+		param := &p.Params[g.Param]
+		q := optim.Run{Lo: lo, Hi: lo + g.Hi - g.Lo, Decay: c.decay(param), L1: c.l1(param.Name)}
+		if c.TakesWhole(param) {
+			q.Rows = param.Rows
+		}
+		runs = append(runs, q)
 	}
 	return optim.NewStore(sh.Hi-sh.Lo, runs, u, c.way(sh))
 }
@@ -295,19 +312,31 @@ func (c *Config) Optimized(sh *shard.Shard) bool {
 
 // DeltaRuns returns the runs of a piece in the arena if workers push it as a delta. It returns none for gradients and statistics.
 func (c *Config) DeltaRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
-	sh := &p.Shards[piece.Shard]
-	if c.Sync[sh.Rule].Push != PushDelta || sh.Stat || c.Local.IsSet() {
+	if !c.PushesDelta(p, piece) {
 		return nil
 	}
 	return c.trainedRuns(p, piece)
 }
 
-// trainedRuns returns the runs of a piece in the arena.
+// PushesDelta says whether workers push a piece as a delta.
+func (c *Config) PushesDelta(p *shard.Plan, piece *shard.Piece) bool {
+	sh := &p.Shards[piece.Shard]
+	return c.Sync[sh.Rule].Push == PushDelta && !sh.Stat && !c.Local.IsSet()
+}
+
+// trainedRuns returns the runs of a piece in the arena. A matrix whose step needs all of it is a run of the piece that it begins in: a
+// worker has the gradients of all its pieces at once, since they are of one layer.
 func (c *Config) trainedRuns(p *shard.Plan, piece *shard.Piece) []optim.Run {
 	sh := &p.Shards[piece.Shard]
 	var runs []optim.Run
 	for _, g := range sh.Segs {
-		q := optim.Run{Lo: max(piece.Lo, g.At), Hi: min(piece.Hi, g.At+g.Hi-g.Lo), Decay: c.decay(p.Params[g.Param].Name),
+		if param, at := &p.Params[g.Param], p.At[g.Param]; c.TakesWhole(param) {
+			if piece.Lo <= at && at < piece.Hi {
+				runs = append(runs, optim.Run{Lo: at, Hi: at + param.N, Decay: c.decay(param), Rows: param.Rows})
+			}
+			continue
+		}
+		q := optim.Run{Lo: max(piece.Lo, g.At), Hi: min(piece.Hi, g.At+g.Hi-g.Lo), Decay: c.decay(&p.Params[g.Param]),
 			L1: c.l1(p.Params[g.Param].Name)}
 		if q.Lo < q.Hi {
 			runs = append(runs, q)

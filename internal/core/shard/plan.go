@@ -23,6 +23,7 @@ type Param struct {
 	N     int  // elements, at least 1
 	Row   int  // elements of a row; a push has the rows that some sample touches. It divides N. 0: a push has all elements
 	Stat  bool // a statistic (batch norm): averaged, not trained
+	Rows  int  // of a tensor that is a matrix, or is one when its last dimensions count as one. It divides N. 0: it is none
 }
 
 // Spec says how parameters are cut.

@@ -138,7 +138,7 @@ func WorkerBytes(c *configs.Config, p *shard.Plan, workers int) int64 {
 		arenas++ // of gradients, where no file of the window can be lent to the program; before training, the first values
 	}
 	return arenas*int64(p.Arena)*shard.ElemBytes + int64(TailBytes(c)) + localBytes(c, p) + inturn.CopyBytes(p, copyOf) +
-		workerEncodedBytes(c, p) + checkpointCopyBytes(c, p)
+		workerEncodedBytes(c, p) + checkpointCopyBytes(c, p) + ownMatrixBytes(c, p)
 }
 
 // checkpointCopyBytes is what a worker copies for a checkpoint during training: the residual and the state of its own
@@ -225,7 +225,7 @@ func (t *Routes) ServerBytes(server int32) (int64, error) {
 		total += versions + s.Bytes()*vectors + optim.SpreadBytes(s.Hi-s.Lo, c.Device.Threads) +
 			serverEncodedBytes(c, s, workers) + t.aheadBytes(s)
 	}
-	return total, nil
+	return total + matrixBytes(c, p, server), nil
 }
 
 // versionsInStep is how many buffers for versions of a shard are ever used if no worker may be ahead of another: a worker pushes only

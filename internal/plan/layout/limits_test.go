@@ -7,6 +7,7 @@ import (
 	"fluentps/internal/comm"
 	"fluentps/internal/configs"
 	"fluentps/internal/core/shard"
+	"fluentps/internal/policy/optim"
 	"fluentps/ps/workload"
 )
 
@@ -168,5 +169,71 @@ func TestHierarchyTakesTheMemoryThatThePlanStates(t *testing.T) {
 	_, err = NewLedger(NewRoutes(c, p, roles, nil, Thresholds{}), []string{"a", "a", "a"}, set)
 	if err == nil || !strings.Contains(err.Error(), "rank 0 (s0)") {
 		t.Errorf("limits: %v", err)
+	}
+}
+
+// muonParams are those of two layers, and a convolution, whose filters are rows.
+var muonParams = []workload.Param{{Name: "conv.weight", Layer: 0, Shape: []int{6, 2, 3, 3}}, {Name: "conv.bias", Layer: 0, Shape: []int{6}},
+	{Name: "fc.weight", Layer: 1, Shape: []int{40, 30}}, {Name: "fc.bias", Layer: 1, Shape: []int{40}}}
+
+// TestMatricesThatAreCutAreRefused: where a server takes the step of a matrix, and not where workers do.
+func TestMatricesThatAreCutAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		set  []string
+		want string // "": accepted
+	}{
+		{nil, "train.optimizer.name: muon takes steps of whole matrices, but fc.weight (40 x 30) is cut over the shards 0, 1 " +
+			"(shards.slice: even); set shards.slice: layer, or name it in train.optimizer.others.match, and adamw trains it"},
+		{[]string{"shards.slice=layer"}, ""},
+		{[]string{"shards={slice: slices, max_bytes: 400B}"}, "conv.weight (6 x 2 x 3 x 3) is cut over the shards 0, 1 (shards.slice: slices)"},
+		{[]string{"shards={slice: slices, max_bytes: 600B}", "train.optimizer.others.match=[fc.*]"}, ""},
+		{[]string{"train.optimizer.name=adamw"}, ""},
+		{[]string{"baseline=allreduce"}, ""},
+		{[]string{`sync=[{match: "*", scheme: bsp, push: delta}]`}, ""},
+		{[]string{"local={policy: averaging, steps: 2}"}, ""},
+	} {
+		cfg := load(t, append([]string{"train.optimizer={name: muon, lr: 0.02}"}, c.set...)...)
+		_, err := Plan(cfg, muonParams, 2, Link{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v: %v, want %q", c.set, err, c.want)
+		}
+	}
+}
+
+// TestStepsOfMatricesTakeMemory: once for the largest matrix, on the server that has it, or on workers that take the steps.
+func TestStepsOfMatricesTakeMemory(t *testing.T) {
+	bytes := func(set ...string) (all [3]int64) {
+		cfg := load(t, append([]string{"shards.slice=layer"}, set...)...)
+		p, err := Plan(cfg, muonParams, 2, Link{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range 2 {
+			if all[k], err = routesOf(cfg, p, 2).ServerBytes(int32(k)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all[2] = WorkerBytes(cfg, p, 2)
+		return all
+	}
+	conv, fc := optim.MatrixBytes(6, 18), optim.MatrixBytes(40, 30)
+	for _, c := range []struct {
+		set  []string
+		want [3]int64
+	}{
+		{nil, [3]int64{conv, fc, 0}},
+		{[]string{"train.optimizer.others.match=[fc.weight]"}, [3]int64{conv, 0, 0}},
+		{[]string{`sync=[{match: "*", scheme: bsp, push: delta}]`}, [3]int64{0, 0, fc}},
+		{[]string{"local={policy: averaging, steps: 2}"}, [3]int64{0, 0, fc}},
+	} {
+		got := bytes(append([]string{"train.optimizer={name: muon, lr: 0.02}"}, c.set...)...)
+		rest := c.set
+		if len(rest) > 0 && strings.HasPrefix(rest[0], "train.optimizer") {
+			rest = nil
+		}
+		than := bytes(append([]string{"train.optimizer={name: adamw, lr: 0.02}"}, rest...)...)
+		if more := [3]int64{got[0] - than[0], got[1] - than[1], got[2] - than[2]}; more != c.want {
+			t.Errorf("%v: %v bytes more than adamw takes, want %v", c.set, more, c.want)
+		}
 	}
 }

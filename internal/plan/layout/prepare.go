@@ -3,9 +3,11 @@ package layout
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"fluentps/internal/configs"
 	"fluentps/internal/core/shard"
+	"fluentps/internal/policy/optim"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
@@ -113,3 +115,70 @@ func Reduces(c *configs.Config) bool { return c.Baseline == configs.BaselineAllr
 
 // Teams says whether the ranks of a host compute as one worker.
 func Teams(c *configs.Config) bool { return c.Cluster.Hierarchy == configs.HierarchyNode }
+
+// matrixRows are the rows of a matrix, or of the filters of a convolution, each of which is a row; 0: the tensor is neither.
+func matrixRows(shape []int) int {
+	if len(shape) == 2 || len(shape) == 4 {
+		return shape[0]
+	}
+	return 0
+}
+
+// CutMatrix says that a matrix is cut whose step on a server needs all of it.
+type CutMatrix struct{ Why string }
+
+func (e *CutMatrix) Error() string { return "train.optimizer.name: " + e.Why }
+
+// checkMatrices fails if a matrix is cut whose step on a server needs all of it.
+func checkMatrices(c *configs.Config, params []workload.Param, p *shard.Plan) error {
+	for i := range p.Shards {
+		sh := &p.Shards[i]
+		for _, g := range sh.Segs {
+			q := &p.Params[g.Param]
+			if g.Hi-g.Lo == q.N || !c.StepsWhole(sh, q) {
+				continue
+			}
+			out := "set shards.slice: layer"
+			if c.Cluster.Placement == "mixed" {
+				out = "choose another cluster.placement, and shards.slice: layer"
+			}
+			var in []string
+			for k := range p.Shards {
+				if s := &p.Shards[k]; s.Lo < p.At[g.Param]+q.N && s.Hi > p.At[g.Param] {
+					in = append(in, fmt.Sprint(k))
+				}
+			}
+			return &CutMatrix{fmt.Sprintf("muon takes steps of whole matrices, but %s (%s) is cut over the shards %s (shards.slice: %s); "+
+				"%s, or name it in train.optimizer.others.match, and adamw trains it", q.Name, shapeText(params[g.Param].Shape),
+				strings.Join(in, ", "), c.Shards.Slice, out)}
+		}
+	}
+	return nil
+}
+
+func shapeText(shape []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", " x "), "[]")
+}
+
+// matrixBytes is the memory that a server takes for steps of whole matrices.
+func matrixBytes(c *configs.Config, p *shard.Plan, server int32) int64 {
+	return matrixBytesOf(p, func(sh *shard.Shard, q *shard.Param) bool { return sh.Server == server && c.StepsWhole(sh, q) })
+}
+
+// ownMatrixBytes is the same of a worker that takes steps itself.
+func ownMatrixBytes(c *configs.Config, p *shard.Plan) int64 {
+	return matrixBytesOf(p, func(sh *shard.Shard, q *shard.Param) bool {
+		return (Reduces(c) || !c.StepsWhole(sh, q)) && !sh.Stat && c.TakesWhole(q)
+	})
+}
+
+func matrixBytesOf(p *shard.Plan, steps func(sh *shard.Shard, q *shard.Param) bool) (bytes int64) {
+	for i := range p.Shards {
+		for _, g := range p.Shards[i].Segs {
+			if q := &p.Params[g.Param]; steps(&p.Shards[i], q) {
+				bytes = max(bytes, optim.MatrixBytes(q.Rows, q.N/q.Rows))
+			}
+		}
+	}
+	return bytes
+}

@@ -84,7 +84,7 @@ func NewRoutes(c *configs.Config, p *shard.Plan, roles shard.Roles, nodes []int,
 		t.copies[i] = copyOf(p.Shards[i].Rule).Kind != scheme.Pulled
 	}
 	for i := range p.Pieces {
-		t.deltas[i] = len(c.DeltaRuns(p, &p.Pieces[i])) > 0
+		t.deltas[i] = c.PushesDelta(p, &p.Pieces[i])
 	}
 	t.placeNodes(nodes)
 	t.receiveAhead()

@@ -35,7 +35,7 @@ func Plan(c *configs.Config, params []workload.Param, servers int, link Link) (*
 	}
 	flat := make([]shard.Param, len(params))
 	for i, p := range params {
-		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Row: p.Row, Stat: p.Stat}
+		flat[i] = shard.Param{Name: p.Name, Layer: p.Layer, N: p.N(), Row: p.Row, Stat: p.Stat, Rows: matrixRows(p.Shape)}
 	}
 	o := shard.Options{Slice: c.Shards.Slice, MaxBytes: c.Shards.MaxBytes, Servers: servers}
 	o.Rules, o.On = c.Matches()
@@ -71,6 +71,9 @@ func Plan(c *configs.Config, params []workload.Param, servers int, link Link) (*
 			metrics.Size(c.Shards.MaxBytes), metrics.Size(push), c.Payload.PushText(), metrics.Size(comm.MessageMax))
 	}
 	if _, err := Fragments(c, p); err != nil {
+		return nil, err
+	}
+	if err := checkMatrices(c, params, p); err != nil {
 		return nil, err
 	}
 	p.Windows = link.windows(c, p)

@@ -210,7 +210,7 @@ func (f *Finding) stepHint(c *configs.Config) string {
 	switch {
 	case !outer && decays(c) && f.Decay > f.Grad:
 		return decayHint(c)
-	case !outer && f.Decay > f.Grad && o.WeightDecay > 0 && o.Name != "adamw": // its gradient is normalized, so the two do not compare
+	case !outer && f.Decay > f.Grad && o.WeightDecay > 0 && !normalizes(o.Name):
 		return fmt.Sprintf("lower train.optimizer.weight_decay (now %g): it adds more to the step than the gradient does", o.WeightDecay)
 	case outer && f.State > momentumShare*f.Grad && c.Local.Outer.Momentum > 0:
 		return fmt.Sprintf("lower local.outer.momentum (now %g)", c.Local.Outer.Momentum)
@@ -226,5 +226,8 @@ func (f *Finding) stepHint(c *configs.Config) string {
 
 // momentumShare is how many times larger than the gradient a momentum of 0.9 becomes.
 const momentumShare = 10
+
+// normalizes says that decay is no part of the gradient, and that the step does not grow with the gradient, so the two do not compare.
+func normalizes(rule string) bool { return rule == "adamw" || rule == "muon" }
 
 func hasMomentum(rule string) bool { return rule == "momentum" || rule == "nesterov" || rule == "lars" }

@@ -6,6 +6,7 @@ var papers = map[Use][]string{
 	{Optimizer, "adam"}:  {"kingma2015method"},
 	{Optimizer, "adamw"}: {"loshchilov2019decoupled"},
 	{Optimizer, "lars"}:  {"you2017large"},
+	{Optimizer, "muon"}:  {"jordan2024muon", "liu2025muon"},
 
 	{Model, "softmax"}: {}, {Model, "mlp"}: {}, {Model, "logistic"}: {}, {Model, "sparse_logistic"}: {},
 	{Model, "matrix_factorization"}: {}, {Model, "synthetic"}: {}, {Model, "external"}: {},
@@ -29,6 +30,7 @@ var papers = map[Use][]string{
 // kinds are the kinds of entries that did not appear at a conference, and what BibTeX calls the place where they did.
 var kinds = map[string][2]string{
 	"lecun1998gradient":      {"article", "journal"},
+	"jordan2024muon":         {"misc", "howpublished"},
 	"chang2011library":       {"article", "journal"},
 	"krizhevsky2009learning": {"techreport", "institution"},
 }
@@ -56,6 +58,10 @@ var entries = map[string]entry{
 		"Revisiting Distributed Synchronous SGD", "", 2016, "1604.00981"},
 	"loshchilov2019decoupled": {"Loshchilov, Ilya and Hutter, Frank",
 		"Decoupled Weight Decay Regularization", "International Conference on Learning Representations (ICLR)", 2019, "1711.05101"},
+	"jordan2024muon": {"Jordan, Keller and Jin, Yuchen and Boza, Vlado and You, Jiacheng and Cesista, Franz and " +
+		"Newhouse, Laker and Bernstein, Jeremy",
+		"Muon: An optimizer for hidden layers in neural networks", "https://kellerjordan.github.io/posts/muon/", 2024, ""},
+	"liu2025muon": {"Liu, Jingyuan and others", "Muon is Scalable for LLM Training", "", 2025, "2502.16982"},
 	"jiang2017heterogeneity": {"Jiang, Jiawei and Cui, Bin and Zhang, Ce and Yu, Lele",
 		"Heterogeneity-aware Distributed Parameter Servers", "ACM International Conference on Management of Data (SIGMOD)", 2017, ""},
 	"chen2019round": {"Chen, Chen and Wang, Wei and Li, Bo",

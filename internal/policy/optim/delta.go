@@ -64,14 +64,17 @@ func (d *Delta) Step(grads, params []float32, q Run, iter, samples int64) {
 		d.iter = iter
 		d.steps++
 	}
-	a := Args{Step: d.steps, LR: float32(d.update.LR * d.update.Sched.Scale(float64(iter))), GradScale: 1 / float32(samples), Decay: q.Decay}
+	a := Args{Step: d.steps, LR: d.update.rateOf(&q, float64(iter)), GradScale: 1 / float32(samples), Decay: q.Decay}
+	if q.Rows > 0 {
+		d.update.direct(&q, grads[q.Lo:q.Hi], d.state[0][q.Lo:q.Hi], d.state[1][q.Lo:q.Hi], a.GradScale)
+	}
 	for lo := q.Lo; lo < q.Hi; lo += deltaBlock {
 		hi := min(lo+deltaBlock, q.Hi)
 		for i := range d.state {
 			d.part[i] = d.state[i][lo:hi]
 		}
 		next, p, g := d.scratch[:hi-lo], params[lo:hi], grads[lo:hi]
-		top := d.update.Rule.Step(next, p, g, d.part, a)
+		top := d.update.step(&q, next, p, g, d.part, a)
 		if top >= Infinite && d.fault == nil {
 			d.fault = faultOfStep(next, g, d.part, a, lo)
 			if d.fault != nil {

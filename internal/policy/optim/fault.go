@@ -128,6 +128,9 @@ func (s *Store) look(w *work) {
 	for _, q := range s.runs {
 		if q.Lo <= step.at && step.at < q.Hi {
 			f.Decay = q.Decay * w.local
+			if s.matrices != nil && q.Rows > 0 {
+				f.LR = w.matrices
+			}
 		}
 	}
 	if len(s.state) > 0 {

@@ -49,13 +49,16 @@ func (d *Inner) StepBeside(params, grads []float32, q Run, at []int, step, sampl
 
 func (d *Inner) step(params, grads []float32, q Run, step, samples int64, state func(i, lo, hi int) []float32) {
 	a := d.args(q, step, samples)
+	if q.Rows > 0 {
+		d.update.direct(&q, grads[q.Lo:q.Hi], state(0, q.Lo, q.Hi), state(1, q.Lo, q.Hi), a.GradScale)
+	}
 	for lo := q.Lo; lo < q.Hi; lo += deltaBlock {
 		hi := min(lo+deltaBlock, q.Hi)
 		for i := range d.part {
 			d.part[i] = state(i, lo, hi)
 		}
 		p := params[lo:hi]
-		top := d.update.Rule.Step(p, p, grads[lo:hi], d.part, a)
+		top := d.update.step(&q, p, p, grads[lo:hi], d.part, a)
 		if q.L1 != 0 {
 			shrink(p, a.LR*q.L1)
 			top = topPass(p)
@@ -67,7 +70,7 @@ func (d *Inner) step(params, grads []float32, q Run, step, samples int64, state 
 }
 
 func (d *Inner) args(q Run, step, samples int64) Args {
-	return Args{Step: d.steps, LR: float32(d.update.Rate(float64(step))), GradScale: 1 / float32(samples), Decay: q.Decay}
+	return Args{Step: d.steps, LR: d.update.rateOf(&q, float64(step)), GradScale: 1 / float32(samples), Decay: q.Decay}
 }
 
 // Terms are the numbers of a step, for a device that computes it on vectors of its own (kernels/sgd, kernels/adam).

@@ -18,20 +18,34 @@ import (
 type Spec struct {
 	Name        string  `yaml:"name" values:"@optimizers" doc:"the update rule"`
 	LR          float64 `yaml:"lr,required" above:"0" as:"float32" doc:"learning rate of one update"`
-	Momentum    float64 `yaml:"momentum" min:"0" below:"1" when:"name=momentum,nesterov,lars" as:"float32" doc:"share of the last step in the next"`
+	Momentum    float64 `yaml:"momentum" min:"0" below:"1" when:"name=momentum,nesterov,lars,muon" as:"float32" doc:"share of the last step in the next; muon: share of the mean of gradients that remains in the next, 0.95 unless set"`
 	Trust       float64 `yaml:"trust" above:"0" when:"name=lars" as:"float32" doc:"norm of a layer's step beside that of its parameters, at lr 1 and without momentum"`
 	Beta1       float64 `yaml:"beta1" min:"0" below:"1" when:"name=adam,adamw" as:"float32" doc:"share of the mean of gradients that remains in the next"`
 	Beta2       float64 `yaml:"beta2" min:"0" below:"1" when:"name=adam,adamw" as:"float32" doc:"the same of the mean of their squares"`
 	Epsilon     float64 `yaml:"epsilon" min:"1e-30" max:"1e30" when:"name=adam,adamw" as:"float32" doc:"added to the root of that mean: bounds the step where gradients are tiny"`
-	WeightDecay float64 `yaml:"weight_decay" min:"0" as:"float32" doc:"L2 penalty, added to the gradient; with adamw the share of the parameters that a step at lr 1 takes away"`
+	WeightDecay float64 `yaml:"weight_decay" min:"0" as:"float32" doc:"L2 penalty, added to the gradient; with adamw and muon the share of the parameters that a step at lr 1 takes away"`
+	Nesterov    bool    `yaml:"nesterov" when:"name=muon" doc:"the step goes along the newest gradient, too; false: along the mean of gradients alone"`
+	Scale       string  `yaml:"scale" values:"original,match_rms_adamw" when:"name=muon" doc:"what multiplies lr: original: the root of rows / columns, at least 1; match_rms_adamw: 0.2 times the root of the larger of the two, so that the lr of adamw fits"`
+	Others      Others  `yaml:"others"`
+}
+
+// Others is how muon trains what is no matrix, and what it should not take as one: by adamw.
+type Others struct {
+	Match       []string `yaml:"match" form:"glob" when:"name=muon" doc:"matrices that adamw trains, such as embeddings and the last layer; it trains all other tensors anyway"`
+	LR          float64  `yaml:"lr" above:"0" when:"name=muon" as:"float32" doc:"learning rate of adamw; train.schedule multiplies it, too"`
+	Beta1       float64  `yaml:"beta1" min:"0" below:"1" when:"name=muon" as:"float32" doc:"as of adamw"`
+	Beta2       float64  `yaml:"beta2" min:"0" below:"1" when:"name=muon" as:"float32" doc:"as of adamw"`
+	Epsilon     float64  `yaml:"epsilon" min:"1e-30" max:"1e30" when:"name=muon" as:"float32" doc:"as of adamw"`
+	WeightDecay float64  `yaml:"weight_decay" min:"0" as:"float32" when:"name=muon" doc:"share of these parameters that a step at lr 1 takes away"`
 }
 
 // Defaults is a rule of which only the learning rate is missing.
 func Defaults() Spec {
-	return Spec{Name: "sgd", Momentum: 0.9, Trust: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	return Spec{Name: "sgd", Momentum: 0.9, Trust: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Nesterov: true, Scale: Original,
+		Others: Others{LR: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}}
 }
 
-// Args are the scalars of one update. The gradient used is GradScale*grad + Decay*src; of adamw it is GradScale*grad.
+// Args are the scalars of one update. The gradient used is GradScale*grad + Decay*src; of adamw and muon it is GradScale*grad.
 type Args struct {
 	LR        float32 // already scheduled and weighted
 	GradScale float32 // 1/samples: grad holds a sum over samples
@@ -52,7 +66,7 @@ type Rule interface {
 	Step(dst, src, grad []float32, state [][]float32, a Args) uint32
 }
 
-var names = []string{"sgd", "momentum", "nesterov", "adam", "adamw", "lars"}
+var names = []string{"sgd", "momentum", "nesterov", "adam", "adamw", "lars", "muon"}
 
 // Names lists the rules that New knows.
 func Names() []string { return append([]string(nil), names...) }
@@ -62,8 +76,8 @@ func StateNames(rule string) []string {
 	switch rule {
 	case "sgd":
 		return nil
-	case "adam", "adamw":
-		return []string{"first_moment", "second_moment"}
+	case "adam", "adamw", "muon":
+		return []string{"first_moment", "second_moment"} // of muon those of what is no matrix
 	case "delayed_nesterov":
 		return []string{"velocity", "accumulated"}
 	}
@@ -89,10 +103,25 @@ func (s Spec) Check() error {
 	switch {
 	case s.Name == "adam", s.Name == "adamw":
 		return s.checkAdam()
+	case s.Name == "muon":
+		return s.checkMuon()
 	case s.Name == "lars" && (!(s.Trust > 0) || math.IsInf(s.Trust, 0)):
 		return fmt.Errorf("optimizer trust %v is out of range; use a number greater than 0, such as 0.001", s.Trust)
 	}
 	return nil
+}
+
+func (s Spec) checkMuon() error {
+	o := s.Others
+	switch {
+	case s.Scale != Original && s.Scale != MatchRMS:
+		return fmt.Errorf("optimizer scale %q is not known; use %s or %s", s.Scale, Original, MatchRMS)
+	case !(o.LR > 0) || math.IsInf(o.LR, 0):
+		return fmt.Errorf("optimizer others.lr %v is out of range; use a number greater than 0, such as 0.001", o.LR)
+	case !(o.WeightDecay >= 0) || math.IsInf(o.WeightDecay, 0):
+		return fmt.Errorf("optimizer others.weight_decay %v is out of range; use 0 or more, such as 0.01", o.WeightDecay)
+	}
+	return Spec{Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon}.checkAdam()
 }
 
 func (s Spec) checkAdam() error {
@@ -121,6 +150,7 @@ const EpsilonMin = 1e-30
 //	          w' = w - lr * m'/(1-b1^t) / (sqrt(v'/(1-b2^t)) + epsilon)
 //	adamw     as adam of the gradient without decay, from w - lr*wd*w
 //	lars      r = trust*|w| / (|g-wd*w| + |wd*w|),  m' = mu*m + r*g,  w' = w - lr*m'
+//	muon      m' = m + (1-mu)*(g-m),  u = m' + (1-mu)*(g-m'),  w' = w - lr*wd*w - lr*scale*O(u)
 //
 // sgd, momentum and nesterov have the form of PyTorch's torch.optim.SGD (documentation, "SGD", dampening 0): the
 // learning rate stands outside the momentum, unlike Polyak (1964) and Sutskever et al. (ICML 2013), so that a drop
@@ -128,7 +158,8 @@ const EpsilonMin = 1e-30
 // power of t; t is Args.Step, the shard's own count of commits, which the clock of the schedule does not affect. adamw is
 // Algorithm 2 of Loshchilov and Hutter (ICLR 2019) as PyTorch has it: lr times weight_decay of a parameter goes, the schedule
 // included. lars is Algorithm 1 of You, Gitman and Ginsburg (arXiv 1708.03888, 2017), but with lr outside the momentum, too. Its norms
-// are those of a shard. The Store computes them and scales g by r, so the Step of lars is that of momentum.
+// are those of a shard. The Store computes them and scales g by r, so the Step of lars is that of momentum. muon is that of Jordan et
+// al. (2024) for whole matrices, which the Store makes orthogonal (O, internal/policy/orthogonal); its Step, of other tensors, is adamw's.
 func New(s Spec) (Rule, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -146,6 +177,9 @@ func New(s Spec) (Rule, error) {
 		return adam{s.Beta1, s.Beta2, s.Epsilon}, nil
 	case "adamw":
 		return adamw{adam{s.Beta1, s.Beta2, s.Epsilon}}, nil
+	case "muon":
+		o := s.Others
+		return muon{float32(1 - s.Momentum), s.Nesterov, s.Scale == MatchRMS, adamw{adam{o.Beta1, o.Beta2, o.Epsilon}}}, nil
 	}
 	panic("optim: a name in the table has no rule: " + s.Name)
 }

@@ -15,7 +15,7 @@ func twin(name string, mu float64, w, sum, m, v []float64, a Args) {
 	lr, k, wd := float64(a.LR), float64(a.GradScale), float64(a.Decay)
 	for i := range w {
 		g := k*sum[i] + wd*w[i]
-		if name == "adamw" {
+		if name == "adamw" || name == "muon" {
 			g, w[i] = k*sum[i], w[i]-lr*wd*w[i]
 		}
 		switch name {
@@ -27,7 +27,7 @@ func twin(name string, mu float64, w, sum, m, v []float64, a Args) {
 		case "nesterov":
 			m[i] = mu*m[i] + g
 			w[i] -= lr * (g + mu*m[i])
-		case "adam", "adamw": // with the constants of spec
+		case "adam", "adamw", "muon": // of what is no matrix; with the constants of spec
 			m[i] = 0.9*m[i] + 0.1*g
 			v[i] = 0.999*v[i] + 0.001*g*g
 			mHat, vHat := m[i]/(1-math.Pow(0.9, float64(a.Step))), v[i]/(1-math.Pow(0.999, float64(a.Step)))
@@ -46,7 +46,8 @@ func mustNew(t testing.TB, s Spec) Rule {
 }
 
 func spec(name string) Spec {
-	return Spec{Name: name, LR: 0.1, Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Trust: 0.02}
+	return Spec{Name: name, LR: 0.1, Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Trust: 0.02, Nesterov: true, Scale: Original,
+		Others: Others{LR: 0.05, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}}
 }
 
 func stateOf(r Rule, n int) [][]float32 {
@@ -222,7 +223,7 @@ func TestSpecCheck(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Name: "adams", LR: 1}, `optimizer name "adams" is not known; use one of sgd, momentum, nesterov, adam, adamw, lars`},
+		{Spec{Name: "adams", LR: 1}, `optimizer name "adams" is not known; use one of sgd, momentum, nesterov, adam, adamw, lars, muon`},
 		{Spec{Name: "sgd"}, "optimizer lr 0 "},
 		{Spec{Name: "sgd", LR: nan}, "optimizer lr NaN "},
 		{Spec{Name: "sgd", LR: math.Inf(1)}, "optimizer lr +Inf "},
@@ -235,6 +236,10 @@ func TestSpecCheck(t *testing.T) {
 		{Spec{Name: "adam", LR: 1, Beta1: 0.9, Beta2: nan, Epsilon: 1e-8}, "optimizer beta2 NaN "},
 		{Spec{Name: "adam", LR: 1, Beta1: 0.9, Beta2: 0.9}, "optimizer epsilon 0 "},
 		{Spec{Name: "adam", LR: 1, Beta1: 0.9, Beta2: 0.9, Epsilon: 1e-60}, "optimizer epsilon 1e-60 "},
+		{Spec{Name: "muon", LR: 1, Scale: "rms"}, `optimizer scale "rms" is not known; use original or match_rms_adamw`},
+		{Spec{Name: "muon", LR: 1, Scale: Original}, "optimizer others.lr 0 "},
+		{Spec{Name: "muon", LR: 1, Scale: Original, Others: Others{LR: 1, WeightDecay: nan}}, "optimizer others.weight_decay NaN "},
+		{Spec{Name: "muon", LR: 1, Scale: Original, Others: Others{LR: 1, Beta1: 0.9, Beta2: 2}}, "optimizer beta2 2 "},
 	} {
 		if _, err := New(c.spec); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("New(%+v): error %v, want it to contain %q", c.spec, err, c.want)

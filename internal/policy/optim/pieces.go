@@ -21,6 +21,7 @@ type work struct {
 	norms    bool
 	local    float32 // in a commit: the rate of the layer
 	args     Args    // without Decay
+	matrices float32 // rate of matrices, where args have that of the others
 	keep     float32 // share of src, if the sums are averaged
 	weight   float32 // of the sums, if they are added or averaged
 	pieces   int
@@ -97,6 +98,10 @@ func (s *Store) commitBlock(lo, hi int, q Run, l *pieceScratch) {
 		l.part[k] = s.state[k][lo:hi]
 	}
 	a := w.args
+	if s.matrices != nil && q.Rows > 0 { // the step needs all of the matrix
+		s.matrices.collect(pending, l.part[0], l.part[1], a.GradScale)
+		return
+	}
 	a.Decay = q.Decay * w.local
 	if q.L1 == 0 {
 		l.step.note(s.update.Rule.Step(dst, w.src[lo:hi], pending, l.part, a), lo, dst)

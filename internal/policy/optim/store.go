@@ -1,12 +1,17 @@
 package optim
 
-import "fmt"
+import (
+	"fmt"
+
+	"fluentps/internal/policy/orthogonal"
+)
 
 // Run is a range [Lo, Hi) of a shard with the same penalties.
 type Run struct {
 	Lo, Hi int
 	Decay  float32 // weight decay: L2, added to the gradient
 	L1     float32 // penalty on the magnitudes, applied by a proximal step of a commit; 0 unless the rule is sgd
+	Rows   int     // of the matrix that the run is; 0: it is none. 0 unless the rule is muon
 }
 
 // Update says how a commit changes the parameters, and how a worker makes a delta.
@@ -16,6 +21,20 @@ type Update struct {
 	Sched Schedule
 	// Inner is the rate of the workers' own steps, by the step; nil: they take none.
 	Inner func(step float64) float64
+	// Others is the rate of muon for what is no matrix.
+	Others float64
+	// Matrices is memory of muon. What is made from this Update shares it, so it takes turns: the stores of one server, or one worker.
+	Matrices *orthogonal.Maker
+}
+
+// NewUpdate makes the update of the servers, or of one worker.
+func NewUpdate(s Spec, sched Schedule) (Update, error) {
+	rule, err := New(s)
+	u := Update{Rule: rule, LR: s.LR, Sched: sched}
+	if s.Name == "muon" {
+		u.Others, u.Matrices = s.Others.LR, orthogonal.NewMaker()
+	}
+	return u, err
 }
 
 // Way says how a commit applies the sums to the parameters.
@@ -49,6 +68,8 @@ type Store struct {
 	layer   layerwise // nil unless the rule has a rate for each layer
 	squares []squares // per block, of the last norms
 
+	matrices *muon // nil unless the rule takes whole matrices
+
 	parallel func(n int, piece func(i int)) // nil: one piece after the other
 	scratch  []pieceScratch                 // for each piece that may run at once
 	work     work                           // the current work of the pieces
@@ -71,8 +92,8 @@ const (
 	streamMin = 4 << 20
 )
 
-// NewStore makes the store of a shard of n elements. With lars the shard must be a layer. runs cover the shard, in order. Only
-// Optimize and Follow use the rule.
+// NewStore makes the store of a shard of n elements. With lars the shard must be a layer, and with muon matrices must be whole. runs cover
+// the shard, in order. Only Optimize and Follow use the rule.
 func NewStore(n int, runs []Run, u Update, way Way) *Store {
 	s := &Store{update: u, way: way, n: n, sums: make([][]float32, 1), queue: make([]fold, 0, QueueMax)}
 	switch way {
@@ -86,15 +107,16 @@ func NewStore(n int, runs []Run, u Update, way Way) *Store {
 		s.runs = []Run{{Hi: n}}
 	}
 	s.makeLayerwise()
+	s.makeMatrices()
 	s.piece = s.runPiece
 	s.Spread(1, nil)
 	return s
 }
 
-// merged joins neighbours with the same penalties.
+// merged joins neighbours with the same penalties, unless one is a matrix.
 func merged(runs []Run) (out []Run) {
 	for _, q := range runs {
-		if k := len(out) - 1; k >= 0 && out[k].Decay == q.Decay && out[k].L1 == q.L1 {
+		if k := len(out) - 1; k >= 0 && out[k].Decay == q.Decay && out[k].L1 == q.L1 && out[k].Rows == 0 && q.Rows == 0 {
 			out[k].Hi = q.Hi
 		} else if q.Lo < q.Hi {
 			out = append(out, q)
@@ -115,6 +137,9 @@ func vectors(k, n int) [][]float32 {
 // i below k, in any order or at the same time, and return when all have returned. The number of pieces does not change a bit.
 func (s *Store) Spread(n int, parallel func(n int, piece func(i int))) {
 	s.parallel, s.scratch = parallel, make([]pieceScratch, piecesOf(s.n, n))
+	if s.matrices != nil {
+		s.update.Matrices.Spread(n, parallel)
+	}
 	for i := range s.scratch {
 		s.scratch[i] = pieceScratch{block: make([]float32, min(s.n, blockElements)), part: make([][]float32, len(s.state))}
 	}
@@ -250,7 +275,11 @@ func (s *Store) Commit(dst, src []float32, clock, scale, weight float64) {
 	case Follow:
 		w.args.LR, w.args.GradScale, w.args.Inner = float32(s.Rate(clock)*scale), -float32(weight), s.inner
 	}
+	if s.matrices != nil {
+		w.matrices, w.args.LR = w.args.LR, float32(s.update.Others*s.update.Sched.Scale(clock)*scale)
+	}
 	s.run(w)
+	s.stepMatrices(&w)
 	s.look(&w)
 	s.held, s.pushes = false, 0
 	s.empty()

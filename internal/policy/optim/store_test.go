@@ -117,9 +117,12 @@ func (p *plainStore) commit(dst, src []float32, clock, scale, weight float64) {
 		}
 	case Optimize:
 		local := p.localRate(src, weight)
-		lr, k := float32(p.u.LR*p.u.Sched.Scale(clock)*scale), float32(weight)
+		lr, k, rule := float32(p.u.LR*p.u.Sched.Scale(clock)*scale), float32(weight), p.u.Rule
+		if r, ok := rule.(muon); ok { // without matrices
+			lr, rule = float32(p.u.Others*p.u.Sched.Scale(clock)*scale), r.others
+		}
 		for _, q := range p.runs {
-			switch r := p.u.Rule.(type) {
+			switch r := rule.(type) {
 			case sgd:
 				sgdGo(dst[q.Lo:q.Hi], src[q.Lo:q.Hi], p.sums[0][q.Lo:q.Hi], lr, k, q.Decay)
 			case momentum:
@@ -180,7 +183,7 @@ func TestQueuedFoldsEqualPlainOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := Update{Rule: rule, LR: 0.1, Sched: Schedule{Name: "step", Every: 3, Factor: 0.5}}
+		u := Update{Rule: rule, LR: 0.1, Sched: Schedule{Name: "step", Every: 3, Factor: 0.5}, Others: 0.05}
 		way := rapid.SampledFrom([]Way{Optimize, Add, Average}).Draw(t, "way")
 		const accumulators = 3
 		want := &plainStore{n: n, runs: runs, u: u, way: way, sums: vectors(accumulators, n), state: vectors(rule.State(), n)}

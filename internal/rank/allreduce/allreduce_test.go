@@ -119,6 +119,7 @@ func TestAlgorithmsOfAllreduceTrainAlike(t *testing.T) {
 	for _, set := range [][]string{
 		{"train.optimizer={name: momentum, lr: 0.05}"},
 		{"train.optimizer={name: lars, lr: 2, trust: 0.02}", "shards.slice=layer", "model={name: mlp, layers: [12, 6]}"},
+		{"train.optimizer={name: muon, lr: 0.002}", "model={name: mlp, layers: [12, 6]}"},
 	} {
 		want := reduce(t, load(t, set...), "aaaa", nil)[0]
 		if want.algorithm != "mpi" || want.version != 30 || want.samples != 30*32 {

@@ -165,8 +165,13 @@ func (r *Run) list(m *checkpoint.Manifest, files []checkpoint.Entry) {
 			case k == 0:
 				m.Parameters = append(m.Parameters, t)
 			case len(t.Ranges) > 0: // else no optimizer of a server takes it
-				t.Name = "optimizer." + kind + "." + p.Name
-				m.Optimizer = append(m.Optimizer, t)
+				state := kind
+				if r.station.Config.ServerRule() == "muon" && r.station.Config.TakesWhole(&r.station.Plan.Params[i]) {
+					state = optim.MatrixState(k - 1)
+				}
+				if t.Name = "optimizer." + state + "." + p.Name; state != "" {
+					m.Optimizer = append(m.Optimizer, t)
+				}
 			}
 		}
 	}

@@ -83,6 +83,7 @@ func TestAllreduceTrainsAsBSP(t *testing.T) {
 		{"train.optimizer.name=nesterov", "train.optimizer.weight_decay=0.01", "train.schedule={name: step, every: 10, factor: 0.5, warm_up: 5}"},
 		{"train.optimizer={name: adam, lr: 0.01, epsilon: 1e-3}", "train.schedule={name: poly, over: 25, warm_up: 5}"},
 		{"train.optimizer={name: lars, lr: 2, trust: 0.02}", "shards.slice=layer", "model={name: mlp, layers: [12, 6]}"},
+		{"train.optimizer={name: muon, lr: 0.002}", "model={name: mlp, layers: [12, 6]}", "shards.slice=layer"},
 		{"train.stop={samples: 950}", "model={name: mlp, layers: [12, 6]}"},
 		{"evaluate.where=online"},
 		{`faults=[{worker: 2, slow: {sleep: 2ms}}]`},

@@ -44,7 +44,7 @@ func Vectors(c *configs.Config, p *shard.Plan) (n int, residual bool, err error)
 		_, saved := layout.StepVectors(c)
 		return n + int(saved), residual, nil
 	}
-	if slices.ContainsFunc(p.Pieces, func(q shard.Piece) bool { return len(c.DeltaRuns(p, &q)) > 0 }) {
+	if slices.ContainsFunc(p.Pieces, func(q shard.Piece) bool { return c.PushesDelta(p, &q) }) {
 		update, err := c.Update()
 		if err != nil {
 			return 0, false, err

@@ -158,6 +158,7 @@ func TestNothingButTheMeanTouchesStatistics(t *testing.T) {
 		"decay":     {"train.optimizer={name: momentum, lr: 0.1, weight_decay: 0.1, no_decay: []}"},
 		"adam":      {"train.optimizer={name: adam, lr: 0.1}"},
 		"lars":      {"train.optimizer={name: lars, lr: 3}", "shards.slice=layer"},
+		"muon":      {"train.optimizer={name: muon, lr: 0.02}", "shards.slice=layer"},
 		"schedule":  {"train.schedule={name: cosine, over: 10, warm_up: 5}"},
 		"bfloat16":  {"payload.push=bfloat16"},
 		"topk":      {"payload={push: topk, ratio: 0.01}"},
