@@ -1,4 +1,4 @@
-"""Least squares, by a rule of torch.optim or by that of fluentps' servers.
+"""Least squares, by a rule of torch.optim, or muon by its definition, or by that of fluentps' servers.
 
     rules.py DIR                      trains under fluentps; the rows of each step go to DIR/rows.WORKER
     rules.py DIR --rule NAME ...      alone: torch's rule in float64, from the same parameters, on the rows of all workers together; how far
@@ -43,7 +43,46 @@ def under_fluentps(folder):
             s.backward(loss_of(net, x, y, rows))
 
 
+class Muon(torch.optim.Optimizer):
+    """Muon of matrices (Jordan et al. 2024), in the precision of the parameters: not every torch has it, and none computes it so."""
+
+    def step(self):
+        with torch.no_grad():
+            for group in self.param_groups:
+                for w in group["params"]:
+                    mean = self.state[w].setdefault("mean", torch.zeros_like(w))
+                    mean += 0.05 * (w.grad - mean)
+                    along = self.orthogonal(0.05 * w.grad + 0.95 * mean)
+                    rows, columns = w.shape
+                    w *= 1 - group["lr"] * group["weight_decay"]
+                    w -= group["lr"] * max(1, rows / columns) ** 0.5 * along
+
+    @staticmethod
+    def orthogonal(x):
+        x = x / (torch.linalg.norm(x) + 1e-7)
+        for _ in range(5):
+            gram = x @ x.T
+            x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+        return x
+
+
+class Several:
+    def __init__(self, *rules):
+        self.rules = rules
+
+    def zero_grad(self):
+        for r in self.rules:
+            r.zero_grad()
+
+    def step(self):
+        for r in self.rules:
+            r.step()
+
+
 def rule_of(o, net):
+    if o.rule == "muon":
+        others = torch.optim.AdamW([net.fc.bias], lr=0.01, weight_decay=0.0)
+        return Several(Muon([net.fc.weight], {"lr": o.lr, "weight_decay": o.decay}), others)
     decayed = [{"params": [net.fc.weight], "weight_decay": o.decay}, {"params": [net.fc.bias], "weight_decay": 0.0}]
     if o.rule in ("adam", "adamw"):
         kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o.rule]
