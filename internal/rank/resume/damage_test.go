@@ -103,6 +103,25 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 	search{resume: dir, allow: []string{"train.optimizer.lr"}}.restore(t, load(t, "train.optimizer.lr=0.05"), 6).mustTake(t, "000000000001")
 }
 
+// What muon trained as a matrix has no second moment, and adamw would divide by nearly nothing.
+func TestMatricesOfMuonStayMatrices(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	mlp := []string{"model={name: mlp, layers: [9]}", "shards.slice=layer"}
+	leave(t, dir, load(t, append(mlp, "train.optimizer={name: muon, lr: 0.02}")...), 6, 30)
+	var allow []string
+	for _, key := range []string{"name", "momentum", "nesterov", "scale", "beta1", "beta2", "epsilon", "others.match", "others.lr",
+		"others.beta1", "others.beta2", "others.epsilon", "others.weight_decay"} {
+		allow = append(allow, "train.optimizer."+key)
+	}
+	for _, set := range []string{"train.optimizer={name: adamw, lr: 0.02}",
+		"train.optimizer={name: muon, lr: 0.02, others: {match: [fc2.weight]}}"} {
+		search{resume: dir, allow: allow}.restore(t, load(t, append(mlp, set)...), 6).mustRefuse(t,
+			"resume with train.optimizer.name and train.optimizer.others.match of the checkpoint, or begin a run with model.init")
+	}
+	set := "train.optimizer={name: muon, lr: 0.02, others: {lr: 0.5}}"
+	search{resume: dir, allow: allow}.restore(t, load(t, append(mlp, set)...), 6).mustTake(t, "000000000001")
+}
+
 // --resume with the name of a missing checkpoint fails with the reason.
 func TestANamedCheckpointThatIsMissing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")

@@ -57,11 +57,16 @@ func (r *Search) fits(m *checkpoint.Manifest) error {
 			"clocks count exchanges, but those of a run with local.policy none count steps: the run would train on the same "+
 			"rows again; resume with the local section of the checkpoint, or with local.policy averaging, steps 1",
 			foreign.Text(m.Config["local.policy"]))
+	case was[optimizerKey] == "muon" && (now[optimizerKey] != "muon" || was[othersKey] != now[othersKey]):
+		return station.Usage("--resume: muon kept no second moments of its matrices, so adamw would begin with steps that are far too large: "+
+			"resume with %s and %s of the checkpoint, or begin a run with model.init, from what fluentps export writes", optimizerKey, othersKey)
 	case layout.Reduces(r.station.Config):
 		return station.Usage("--resume: baseline allreduce writes no checkpoints and cannot resume from one; set baseline: none")
 	}
 	return nil
 }
+
+const optimizerKey, othersKey = "train.optimizer.name", "train.optimizer.others.match"
 
 // takesSteps reports whether the workers of a checkpoint take steps of their own.
 func takesSteps(m *checkpoint.Manifest) bool {
