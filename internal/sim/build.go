@@ -70,7 +70,7 @@ func newSimulation(o Options) (*Simulation, error) {
 		workers: make([]worker, n), servers: make([]server, len(roles.Servers)), tallies: make([]tally, len(o.Plan.Shards)),
 		undone: n + len(roles.Servers), observer: Nobody{}, counts: counts{trace: traceStart}}
 	s.q.delay = [2]int64{0, s.latency}
-	s.stages = newStages(c, o.Plan, c.Send.Overlap && !c.InRounds())
+	s.stages = newStages(c, o.Plan, c.Overlaps())
 	if c.InRounds() {
 		s.policies.scheduler = core.NewScheduler(n)
 	}

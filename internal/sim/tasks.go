@@ -176,7 +176,11 @@ func (s *Simulation) cutGrain(me int32) {
 	own, injected, late := w.takesGrain(k.iter, int64(k.next), int64(k.n), k.isOwn && isFirst)
 	k.sums.Samples += int64(k.n)
 	if s.values != nil {
-		loss, correct := s.values.ComputeGrain(me, Grain{Task: k.task, From: k.next, N: k.n, IsFirst: isFirst})
+		last := int64(-1)
+		if k.isLast {
+			last = k.sums.Samples
+		}
+		loss, correct := s.values.ComputeGrain(me, Grain{Task: k.task, From: k.next, N: k.n, IsFirst: isFirst, Last: last})
 		k.sums.Loss, k.sums.Correct = k.sums.Loss+loss, k.sums.Correct+correct
 	}
 	if k.isLast {

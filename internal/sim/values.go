@@ -66,4 +66,6 @@ type Grain struct {
 	Task    core.Task
 	From, N int32
 	IsFirst bool // of its task
+	// Last is the number of samples of the task, all grains together, if the grain is its last one; -1: another follows.
+	Last int64
 }

@@ -42,6 +42,9 @@ func (c *Config) Matches() (globs []string, on [][]int) {
 // InRounds reports whether workers exchange in rounds, as in PS-Lite: all push, all wait at a barrier, all pull.
 func (c *Config) InRounds() bool { return c.Baseline == BaselinePSLite }
 
+// Overlaps reports whether gradients leave while backward runs on. A norm over all of them is known when it has ended.
+func (c *Config) Overlaps() bool { return c.Send.Overlap && !c.InRounds() && !c.Train.Clip.OfWorkers() }
+
 // Batch returns the samples of one iteration over so many ranks that compute.
 func (c *Config) Batch(computing int) int {
 	if c.Train.BatchGlobal > 0 {

@@ -55,6 +55,7 @@ func Defaults() Config {
 		Model: workload.ModelDefaults(),
 		Train: Train{
 			Optimizer: Optimizer{Spec: optim.Defaults(), NoDecay: []string{"*.bias", "bn*"}},
+			Clip:      optim.ClipDefaults(),
 			Schedule:  optim.ScheduleDefaults(),
 		},
 		Evaluate:   Evaluate{EveryEpochs: 1, Where: "after"},
@@ -94,6 +95,7 @@ type Train struct {
 	BatchPerWorker int            `yaml:"batch_per_worker,omitempty" min:"1" max:"1e9" doc:"samples of one worker in one iteration; or batch_global"`
 	BatchGlobal    int            `yaml:"batch_global,omitempty" min:"1" max:"1e9" doc:"samples of all workers in one iteration; or batch_per_worker"`
 	Optimizer      Optimizer      `yaml:"optimizer"`
+	Clip           optim.Clip     `yaml:"clip"`
 	Schedule       optim.Schedule `yaml:"schedule"`
 	Stop           Stop           `yaml:"stop"`
 }

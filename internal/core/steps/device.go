@@ -158,7 +158,7 @@ func (d *Device) Fault() (f *optim.Fault, looks bool) { return nil, false }
 func (d *Device) Squares(v Vector, lo, hi int) float64 {
 	host := make([]float32, hi-lo)
 	d.download(host, d.part(v, lo, hi))
-	return squares(host)
+	return optim.Squares(host)
 }
 
 func (d *Device) Mix(lo, hi int, keep float32) {

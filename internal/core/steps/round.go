@@ -124,6 +124,19 @@ func (w *Worker) Last() bool {
 // Begin begins a step.
 func (w *Worker) Begin() { w.vec.Begin() }
 
+// Backwarded says that the gradients of all layers are final, which are sums over so many samples: it clips them.
+func (w *Worker) Backwarded(samples int64) {
+	if w.clip != nil {
+		w.clip.vectors(w.vec, samples)
+	}
+}
+
+// MovesAtEnd says whether Move of any layer must follow Backwarded. Else it may follow as soon as the gradients of the layer are final.
+func (w *Worker) MovesAtEnd() bool { return w.clip != nil }
+
+// Clipped is the number of steps whose gradients were clipped; of is the number of all since this process runs.
+func (w *Worker) Clipped() (clipped, of int64) { return w.clip.Counts() }
+
 // Move takes the step of one layer, whose gradients are final, along the sum over samples.
 func (w *Worker) Move(layer int, samples int64) {
 	for _, q := range w.runs[layer] {

@@ -34,6 +34,7 @@ type Options struct {
 	Budget    int64                            // samples over all workers; 0: no limit
 	Fragments *shard.Fragments                 // nil: all shards are exchanged in every round
 	Vectors   Vectors                          // nil: only steps are counted
+	Clip      optim.Clip                       // of the gradients of a step
 	// States is where the state of the optimizer begins that belongs to an element of a trained parameter, by vector of
 	// the rule, in elements of the arena: it is averaged, as parameters are. nil: each worker keeps its own.
 	States func(at int) []int
@@ -48,6 +49,7 @@ type Worker struct {
 	policy local.Policy
 	vec    Vectors
 
+	clip  *Clip         // nil: gradients are not clipped
 	base  Vector        // what its changes are measured from
 	runs  [][]optim.Run // by layer
 	stats [][]span      // by layer: running statistics of the model
@@ -103,6 +105,7 @@ func New(o Options) (*Worker, error) {
 	if o.Vectors == nil {
 		return w, nil
 	}
+	w.clip = NewClip(o.Clip, o.Plan)
 	w.runs, w.stats, w.state, w.taken = make([][]optim.Run, len(o.Layers)), make([][]span, len(o.Layers)),
 		make([][]span, len(o.Layers)), make([]bool, len(o.Layers))
 	for layer, pieces := range o.Layers {

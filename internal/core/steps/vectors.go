@@ -32,7 +32,7 @@ type Vectors interface {
 	Scale(dst, src Vector, lo, hi int, by float32)
 	// Add is dst = dst + by*src.
 	Add(dst, src Vector, lo, hi int, by float32)
-	// Squares is the sum of the squares of v, added up in float64 and in order.
+	// Squares is the sum of the squares of v: optim.Squares.
 	Squares(v Vector, lo, hi int) float64
 	// Mix is own = global + keep*(own - global).
 	Mix(lo, hi int, keep float32)
@@ -101,14 +101,7 @@ func (h *Host) Read(v Vector) []float32 { return h.v[v] }
 
 func (h *Host) Fault() (f *optim.Fault, looks bool) { return h.Inner.Fault(), true }
 
-func (h *Host) Squares(v Vector, lo, hi int) float64 { return squares(h.v[v][lo:hi]) }
-
-func squares(v []float32) (sum float64) {
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	return sum
-}
+func (h *Host) Squares(v Vector, lo, hi int) float64 { return optim.Squares(h.v[v][lo:hi]) }
 
 func (h *Host) Mix(lo, hi int, keep float32) { optim.Mix(h.v[Own][lo:hi], h.v[Global][lo:hi], keep) }
 

@@ -230,7 +230,7 @@ func (b *Run) prepare(node *workernode.Worker, me int, next int64, shares func(s
 	}
 	if b.Config.InRounds() {
 		node.InRounds()
-	} else if b.Config.Send.Overlap && work == nil {
+	} else if b.Config.Overlaps() && work == nil {
 		node.StartEarly(b.maySkip)
 	}
 	if work != nil {

@@ -155,7 +155,7 @@ func StepsOf(c *configs.Config, p *shard.Plan, roles shard.Roles, rows int) (o s
 		return o, err
 	}
 	o = steps.Options{Spec: c.Local, Env: env, Plan: p, Update: update, Batch: int64(c.Batch(roles.Computes())),
-		Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments,
+		Budget: c.Train.Stop.SampleBudget(rows), Fragments: fragments, Clip: c.Train.Clip,
 		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}
 	o.States, o.IsState = statesOf(c, p)
 	if Teams(c) { // a step of a team is host_steps steps of each rank
@@ -202,7 +202,7 @@ func HostStepsOf(c *configs.Config, p *shard.Plan) (o steps.Options, err error) 
 		return o, err
 	}
 	return steps.Options{Spec: local.Averages(c.Local.HostSteps), Env: local.Env{Workers: 1, Rate: update.Rate}, Plan: p,
-		Update: update, Batch: 1,
+		Update: update, Batch: 1, Clip: c.Train.Clip,
 		Runs: func(piece *shard.Piece) []optim.Run { return c.InnerRuns(p, piece) }}, nil
 }
 

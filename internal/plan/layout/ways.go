@@ -88,8 +88,8 @@ func isLength(n int, longest int64, encoded bool) bool {
 
 // Direct says which pieces of a worker MPI sends from and receives into GPU memory, if MPI reaches that: those with a
 // message of their own, not encoded, to and from another rank, that the host need not touch. The host touches what ranks of
-// a team share, copies of shards, deltas, what workers with steps of their own push and take over, and the gradients
-// of the steps of a batch, which it adds up; their parameters are a copy that it takes.
+// a team share, copies of shards, deltas, what workers with steps of their own push and take over, the gradients
+// of the steps of a batch, which it adds up (their parameters are a copy that it takes), and gradients that it clips.
 func (t *Routes) Direct(worker int32) (pushed, replied []bool) {
 	pushed, replied = make([]bool, len(t.push)), make([]bool, len(t.reply))
 	if len(t.roles.Team(int(worker))) > 1 || t.cfg.Local.IsSet() || t.cfg.ComputesInSteps() {
@@ -101,7 +101,7 @@ func (t *Routes) Direct(worker int32) (pushed, replied []bool) {
 		if t.roles.Servers[t.plan.Shards[p.Shard].Server] == rank || t.Shares(p.Shard, worker) || t.copies[p.Shard] || t.deltas[p.ID] {
 			continue
 		}
-		pushed[i] = t.push[i] != InFrame && !t.EncodesPushes()
+		pushed[i] = t.push[i] != InFrame && !t.EncodesPushes() && !t.cfg.Train.Clip.OfWorkers()
 		replied[i] = t.reply[i] != InFrame && !t.EncodesReplies()
 	}
 	return pushed, replied

@@ -128,6 +128,15 @@ var termsOfSteps = []terms.Term{
 	{Of: terms.Coded, If: when{terms.Is("work.code.alpha", ">", "1"), terms.Is("work.code.stragglers", "==", "0")}, At: "work.code.alpha",
 		Why: "is {work.code.alpha}, but work.code.stragglers is 0: all of a batch is its worker's alone",
 		Out: "set work.code.stragglers to 1 or more, or alpha: 0"},
+	{Of: terms.Moves, If: when{terms.Is("train.clip.norm", ">", "0"), terms.Is("train.clip.of", "==", "worker")}, At: "train.clip.norm",
+		Why: "{train.clip.norm} clips the gradient of a worker's batch, but with work.policy {name} several workers compute parts of " +
+			"it, and none of them knows its norm",
+		Out: "set work.policy: fixed, or another that moves no samples, such as dbs or dropcompute, or leave train.clip out"},
+	{Of: terms.Coded, If: when{terms.Is("train.clip.norm", ">", "0"), terms.Is("train.clip.of", "==", "worker"),
+		terms.Is("work.code.alpha", ">", "1")}, At: "train.clip.norm",
+		Why: "{train.clip.norm} clips the gradient of a worker's batch, but with work.code.alpha it is pushed in two parts, the first " +
+			"before the other is computed",
+		Out: "set work.code.alpha: 0, or leave train.clip out"},
 	{Of: terms.Timed, If: when{terms.Is("work.time", "==", "0s")}, At: "work.time",
 		Why: "is 0: {name} computes for a fixed time",
 		Out: "set it to the computing time of an iteration, such as 100ms"},

@@ -172,6 +172,23 @@ func TestAnAllreduceOfSyntheticHasTheParametersOfBSP(t *testing.T) {
 	}
 }
 
+// Each rank clips its own gradient before it is summed, as a worker does before it pushes.
+func TestAnAllreduceClipsWhatEachRankAdds(t *testing.T) {
+	common := []string{"model={name: mlp, layers: [12, 6]}", "train.clip.norm=1"}
+	want := sidestest.Train(t, configstest.Load(t, append(common, "evaluate.every_epochs=0", "cluster.servers=1")...), 5, sidestest.Options{})
+	for _, algorithm := range []string{"mpi", "ring", "halving"} {
+		got := reduce(t, load(t, append(common, "baseline={name: allreduce, algorithm: "+algorithm+"}")...), "aaaa", nil)
+		if d := distance(got[0].params, want.Parameters); !(d < 1e-4) {
+			t.Errorf("%s: a difference of %g", algorithm, d)
+		}
+	}
+	for _, w := range want.Workers {
+		if w.Clipped == 0 || w.Clipped == w.Gradients {
+			t.Errorf("worker %d clips %d of %d gradients: the norm is badly chosen", w.Worker, w.Clipped, w.Gradients)
+		}
+	}
+}
+
 // The number of ranks among which an iteration's samples are dealt changes the sum by rounding alone: four ranks with 8 samples
 // each take the steps of their number times the loss that rank 0 hears of.
 func TestRankZeroHearsOfAllRanks(t *testing.T) {

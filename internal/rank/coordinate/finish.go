@@ -354,6 +354,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		if w := rep.Worker; w != nil {
 			workers = append(workers, w.Spans)
 			s.MaxLead = max(s.MaxLead, w.LeadMax)
+			s.AddClipped(w.Clipped, w.Gradients)
 			for id, n := range w.WaitedLast {
 				s.PerShard[id].WaitedLast += n
 				_, reply := r.station.Plan.Shards[id].WireBytes()

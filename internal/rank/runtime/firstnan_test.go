@@ -207,6 +207,13 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 		p.want = slices.DeleteFunc(p.want, func(s string) bool { return s == "to version 3" || strings.HasPrefix(s, "arose in the optimizer") })
 		check(t, "ssp", &p, []string{"sync=[{match: '*', scheme: ssp, staleness: 1}]", "train.stop={updates: 48}"}, shared)
 	}
+	clip := []string{"train.clip.norm=1e3"} // a norm that is not finite hides nothing
+	for _, p := range plants() {
+		if p.place != "sum" && p.place != "optimizer" { // clipped gradients are not so large
+			check(t, "clip", &p, clip, nil)
+			check(t, "clip, topk", &p, append(payloads["topk"], clip...), shared)
+		}
+	}
 	for name, p := range map[string]plant{
 		"float16": {workers: []int{1}, device: bias(1e5, 5, 5, 1),
 			want: []string{"+Inf, arose in the payload: the push of fc2.bias[1] of worker 1 in iteration 2, encoded as float16",
@@ -256,6 +263,10 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 		if p.place != "sum" {
 			check(t, "hpsgd", &p, local, nil)
 		}
+		if p.place == "gradient" || p.place == "loss" {
+			check(t, "hpsgd, clip", &p, append(local, clip...), nil)
+			check(t, "hpsgd, clip, apart", &p, append(local, clip...), apart)
+		}
 	}
 	for _, p := range []plant{
 		{place: "gradient", workers: []int{1}, device: bias(nan, 5, 5, 1),
@@ -280,5 +291,8 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 	} {
 		p.hosts, p.ranks = []int{0, 0, 0}, []int{0, 1, 2}
 		check(t, "allreduce", &p, []string{"baseline=allreduce"}, nil)
+		if p.place == "gradient" {
+			check(t, "allreduce, clip", &p, append(clip, "baseline=allreduce"), nil)
+		}
 	}
 }

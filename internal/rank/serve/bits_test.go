@@ -27,6 +27,7 @@ func TestOptimizersGiveTheSameBitsOverServersAndPieces(t *testing.T) {
 		"adamw": {"train.optimizer={name: adamw, lr: 0.02, weight_decay: 0.5}", "train.schedule={name: cosine, over: 25, warm_up: 5}"},
 		"muon": {"train.optimizer={name: muon, lr: 0.02, weight_decay: 0.1, others: {lr: 0.02}}",
 			"train.schedule={name: cosine, over: 25, warm_up: 5}", "shards.slice=layer"},
+		"clip": {"train.clip={norm: 0.3}"},
 		"lars": {"train.optimizer={name: lars, lr: 2, trust: 0.02, weight_decay: 0.01}",
 			"train.schedule={name: poly, over: 25, warm_up: 5}", "shards.slice=layer"},
 	} {

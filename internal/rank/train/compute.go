@@ -7,6 +7,7 @@ import (
 
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
+	"fluentps/internal/core/steps"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/workload"
@@ -39,8 +40,9 @@ type iteration struct {
 	header      wire.Header       // the content of Forwarded
 	rec         timings.Iteration // the record of the iteration
 	timing      timing
-	isLast      bool // the iteration is the last of a checkpoint: known when its parameters have arrived
-	isOwn       bool // the batch is this worker's own, and this task is its first of the batch
+	isLast      bool        // the iteration is the last of a checkpoint: known when its parameters have arrived
+	clip        *steps.Clip // of what is pushed, or summed in a team; nil: nothing is clipped
+	isOwn       bool        // the batch is this worker's own, and this task is its first of the batch
 
 	forward, backward, turned  func(layer int) // turned: backward of a layer is over, and its gradients are handed over later
 	forwarded, done            func()
@@ -65,7 +67,7 @@ type timing struct {
 }
 
 func newIteration(w *Side) *iteration {
-	it := &iteration{w: w}
+	it := &iteration{w: w, clip: steps.NewClip(w.station.Config.Train.Clip, w.station.Plan)}
 	it.turned = w.o.Timeline.LayerDone
 	it.forward, it.backward = it.awaitReadable, func(layer int) {
 		it.turned(layer)
@@ -259,11 +261,12 @@ func (it *iteration) announce() {
 	})
 }
 
-// runBackward hands layers over as they become ready, or all after the last one if the configuration asks for no overlap.
+// runBackward hands layers over as they become ready, or all after the last one if the configuration asks for no overlap. Where a rank is
+// one of a team, the sum of the team is clipped, and not what the rank adds to it.
 func (it *iteration) runBackward() error {
 	w := it.w
 	w.o.Timeline.Turns()
-	overlaps := w.station.Config.Send.Overlap && !w.station.Config.InRounds()
+	overlaps := w.station.Config.Overlaps()
 	done := it.turned
 	if overlaps {
 		done = it.backward
@@ -271,19 +274,30 @@ func (it *iteration) runBackward() error {
 	if err := w.model.Backward(done); err != nil {
 		return err
 	}
+	if w.leader == nil && w.member == nil {
+		it.clipSums()
+	}
 	w.o.Timeline.Backwarded()
-	switch {
-	case overlaps:
-	case w.station.Config.InRounds():
-		for layer := range w.pieces {
-			it.ready(layer)
-		}
-	default:
-		for layer := range slices.Backward(w.pieces) {
-			it.ready(layer)
-		}
+	if !overlaps {
+		it.readyAll()
 	}
 	return nil
+}
+
+// clipSums clips the gradients of all layers, which are sums over the samples of the header.
+func (it *iteration) clipSums() { it.clip.Sums(it.w.arenas.grads.F32(), it.header.Samples) }
+
+// readyAll hands all layers over.
+func (it *iteration) readyAll() {
+	if it.w.station.Config.InRounds() {
+		for layer := range it.w.pieces {
+			it.ready(layer)
+		}
+		return
+	}
+	for layer := range slices.Backward(it.w.pieces) {
+		it.ready(layer)
+	}
 }
 
 // Backward calls ready when the gradients of a layer are final.

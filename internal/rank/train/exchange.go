@@ -106,6 +106,8 @@ type Report struct {
 	Iterations int64
 	Steps      int64 // on parameters of the worker's own; 0: every step is an exchange
 	Samples    int64
+	Clipped    int64 // gradients that were clipped, since this process runs
+	Gradients  int64 // that could be; 0: none is
 	Threads    int64 // of the kernels, over all iterations; 0: as configured
 	LeadMax    int64
 	WaitedLast []int64
@@ -117,6 +119,17 @@ type Report struct {
 	Findings   []origin.Finding
 }
 
+// clipped counts the gradients that this rank has clipped: its pushes, or the steps of its own. A member of a team clips none of a push.
+func (w *Side) clipped() (clipped, of int64) {
+	switch {
+	case w.deltas.host != nil:
+		return w.deltas.host.own.Clipped()
+	case w.deltas.own != nil:
+		return w.deltas.own.own.Clipped()
+	}
+	return w.it.clip.Counts()
+}
+
 // Report returns the worker's report at the end of training.
 func (w *Side) Report() *Report {
 	rep := &Report{Worker: w.me, Index: w.index, Spans: w.counters.spans, Samples: w.counters.samples,
@@ -125,6 +138,7 @@ func (w *Side) Report() *Report {
 	if w.deltas.own != nil {
 		rep.Steps = w.deltas.own.own.Steps()
 	}
+	rep.Clipped, rep.Gradients = w.clipped()
 	if n := w.node; n != nil {
 		rep.Iterations, rep.LeadMax, rep.WaitedLast, rep.Cached = n.Counts.Started, n.Counts.LeadMax, n.Counts.WaitedLast, n.Counts.Cached
 	} else {

@@ -2,6 +2,7 @@ package train
 
 import (
 	"math"
+	"slices"
 
 	"fluentps/internal/comm"
 	"fluentps/internal/comm/wire"
@@ -112,7 +113,7 @@ func (h *hostSteps) step(it *iteration, sum *timing) (ok bool) {
 	h.own.Computed(steps.Sums{Samples: samples, Correct: int64(correct), Loss: loss})
 	h.own.Begin()
 	w.o.Timeline.Turns()
-	if err := w.model.Backward(func(layer int) { h.own.Move(layer, samples); w.o.Timeline.LayerDone(layer) }); err != nil {
+	if err := w.moveBy(h.own, samples, func(int) {}); err != nil {
 		return w.failed(index, "backward", err)
 	}
 	h.own.Ended()
@@ -121,6 +122,30 @@ func (h *hostSteps) step(it *iteration, sum *timing) (ok bool) {
 	w.o.Timeline.Backwarded()
 	w.stepped(it, index, sum)
 	return w.keepScript(index)
+}
+
+// moveBy runs backward of a step on parameters of the rank's own, and moves them: layer by layer, or at the end if all gradients are
+// clipped together.
+func (w *Side) moveBy(own *steps.Worker, samples int64, moved func(layer int)) error {
+	atEnd := own.MovesAtEnd()
+	err := w.model.Backward(func(layer int) {
+		if atEnd {
+			w.o.Timeline.LayerDone(layer)
+			return
+		}
+		own.Move(layer, samples)
+		w.o.Timeline.LayerDone(layer)
+		moved(layer)
+	})
+	if err != nil || !atEnd {
+		return err
+	}
+	own.Backwarded(samples)
+	for layer := range slices.Backward(w.pieces) {
+		own.Move(layer, samples)
+		moved(layer)
+	}
+	return nil
 }
 
 // compute is a step of the team in a member.

@@ -273,10 +273,8 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	}
 	o.own.Begin()
 	w.o.Timeline.Turns()
-	if err := w.model.Backward(func(layer int) {
-		o.own.Move(layer, samples)
-		w.o.Timeline.LayerDone(layer)
-		if last && w.station.Config.Send.Overlap {
+	if err := w.moveBy(o.own, samples, func(layer int) {
+		if last && w.station.Config.Overlaps() {
 			o.handLayer(it, layer)
 		}
 	}); err != nil {
@@ -289,7 +287,7 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	fault, _ := o.own.Fault()
 	w.lookAtStep(fault, index)
 	w.o.Timeline.Backwarded()
-	if last && !w.station.Config.Send.Overlap {
+	if last && !w.station.Config.Overlaps() {
 		o.handLayers(it)
 	}
 	w.stepped(it, index, sum)

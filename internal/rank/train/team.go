@@ -89,6 +89,7 @@ type teamLeader struct {
 	written      [][]float32 // by rank: its gradients; their sums go to the worker's gradient arena
 	scratch      [][]float32
 	summed       int64       // samples of the team in this iteration
+	layers       int         // that wait until all are summed, because their norm is taken over all
 	finished     bool        // this rank has computed its part
 	taskSent     bool        // the members know of the iteration
 	own          *comm.Buf   // what this rank has written
@@ -210,6 +211,22 @@ func (l *teamLeader) summandReady(m, layer int) {
 		l.w.site.stepped()
 		return
 	}
+	if l.w.it.clip == nil {
+		l.push(layer)
+		return
+	}
+	if l.layers++; l.layers < len(l.w.pieces) {
+		return
+	}
+	l.layers = 0
+	l.w.it.clip.Sums(sums, l.summed)
+	for layer := range slices.Backward(l.w.pieces) {
+		l.push(layer)
+	}
+}
+
+// push hands over a layer of the sums.
+func (l *teamLeader) push(layer int) {
 	l.w.makeDelta(layer, l.team.Iter(), l.summed)
 	l.w.handOver(layer)
 }

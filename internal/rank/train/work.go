@@ -297,7 +297,7 @@ func (w *Side) computeGrain(b workload.Batch, last bool) (ok bool) {
 		w.site.onDriver(it.forwarded, false)
 		final = func(w *Side, layer int) {
 			g.add(w, layer, b.N > 0)
-			if g.keep != core.Kept {
+			if g.keep != core.Kept && it.clip == nil {
 				it.ready(layer)
 			}
 		}
@@ -313,6 +313,11 @@ func (w *Side) computeGrain(b workload.Batch, last bool) (ok bool) {
 	} else {
 		for layer := range slices.Backward(w.pieces) {
 			final(w, layer)
+		}
+	}
+	if last && it.clip != nil {
+		if it.clipSums(); g.keep != core.Kept {
+			it.readyAll()
 		}
 	}
 	w.o.Timeline.Backwarded()

@@ -80,6 +80,7 @@ type Summary struct {
 	Payload          Payload   `json:"payload"` // how vectors were encoded
 	ParametersSHA256 string    `json:"parameters_sha256"`
 	Sparsity         *Sparsity `json:"sparsity,omitempty"` // of the final parameters; absent without train.optimizer.l1
+	Clipping         *Clipping `json:"clipping,omitempty"` // absent without train.clip
 	MaxLead          int64     `json:"max_lead"`           // largest c - v of a worker that starts an iteration
 	Traffic
 	PerShard  []ShardSummary       `json:"per_shard"`

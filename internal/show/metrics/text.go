@@ -94,9 +94,7 @@ func headText(s *Summary, width int) string {
 		fixed(float64(s.SetupS), 1), fixed(float64(s.TrainS), 1), fixed(float64(s.EvalS), 1), fixed(float64(s.WallS), 1))
 	name, value := score(s.TestAccuracy, s.TestRMSE)
 	line("result", "train loss %s, test loss %s, test %s %s", optional(s.TrainLoss, 4), optional(s.TestLoss, 4), name, value)
-	if n := s.Sparsity; n != nil {
-		line("sparsity", "%s of %s are exactly 0", thousands(n.Zeros), Count(int(n.Parameters), "parameter"))
-	}
+	countsText(s, line)
 	for _, c := range s.Changes[:min(len(s.Changes), changesMax)] {
 		line("scheme", "%s from iteration %s on (%s), because %s", c.Scheme, thousands(c.Iteration), c.Match, c.Why)
 	}
@@ -130,6 +128,16 @@ func headText(s *Summary, width int) string {
 			fixed(float64(w.IterationS), 4), fixed(float64(w.LimitS), 4), card, fixed(float64(w.Share), 2))
 	}
 	return b.String()
+}
+
+// countsText has the lines on parameters that are 0 and on gradients that were clipped.
+func countsText(s *Summary, line func(label, format string, args ...any)) {
+	if n := s.Sparsity; n != nil {
+		line("sparsity", "%s of %s are exactly 0", thousands(n.Zeros), Count(int(n.Parameters), "parameter"))
+	}
+	if n := s.Clipping; n != nil {
+		line("clipped", "%s of %s, to train.clip.norm", thousands(n.Clipped), Count(int(n.Gradients), "gradient"))
+	}
 }
 
 // resumedAt is the iteration at which this part of the run began: 0, or that of the checkpoint. Times are those of this part.

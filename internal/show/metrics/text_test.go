@@ -465,6 +465,20 @@ func TestRMSEInsteadOfAccuracy(t *testing.T) {
 	}
 }
 
+// The number of clipped gradients is shown only where there are some that could be.
+func TestClippedGradientsAreCounted(t *testing.T) {
+	s := sample()
+	s.AddClipped(0, 0)
+	if got := text(t, s); strings.Contains(got, "clipped") {
+		t.Errorf("a line on clipped gradients without train.clip:\n%s", got)
+	}
+	s.AddClipped(1200, 2000)
+	s.AddClipped(34, 1000)
+	if got := text(t, s); !strings.Contains(got, "  clipped  1,234 of 3,000 gradients, to train.clip.norm\n") {
+		t.Errorf("no line on clipped gradients in\n%s", got)
+	}
+}
+
 // The number of zero parameters is shown only with an L1 penalty.
 func TestZeroParametersAreCounted(t *testing.T) {
 	s := sample()

@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/core/inturn"
 	"fluentps/internal/core/servernode"
 	"fluentps/internal/core/shard"
+	"fluentps/internal/core/steps"
 	"fluentps/internal/core/tasks"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/plan/origin"
@@ -67,9 +68,11 @@ type replica struct {
 	views   [2][][]float32
 	sampler *dataset.Sampler
 	augment *dataset.Augmenter
-	local   *optim.Delta // nil unless there are deltas
-	ranges  *ranges      // nil unless a policy says which samples the worker computes
-	loss    float64      // of its last iteration
+	clip    *steps.Clip   // of what it pushes; nil: nothing is clipped
+	own     *steps.Worker // nil: every step is an exchange
+	local   *optim.Delta  // nil unless there are deltas
+	ranges  *ranges       // nil unless a policy says which samples the worker computes
+	loss    float64       // of its last iteration
 	correct int
 	flying  int         // pieces of its pushes that have not landed and have values in grads alone; until then grads may not change
 	unsent  []outward   // such pieces that have not left, of shards whose copy the worker keeps
@@ -212,6 +215,7 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 		w.residual = make([]float32, n)
 	}
 	w.memory = make([]payload.Memory, len(f.s.Plan().Pieces))
+	w.clip = steps.NewClip(c.Train.Clip, f.s.Plan())
 	w.views = [2][][]float32{f.s.Plan().Views(w.params), f.s.Plan().Views(w.grads)}
 	w.sampler = dataset.NewSampler(rows, int(f.s.Batch(int32(i))), c.Seed, i)
 	if p := f.s.Dealt(int32(i)); p.Batches != nil {
@@ -240,6 +244,7 @@ func (f *floats) Compute(me int32, iter int64) {
 	w.augment.Apply(f.batch.X, iter)
 	f.model.Bind(w.views[0], w.views[1])
 	w.loss, w.correct = f.step(me, iter, f.batch)
+	w.clip.Sums(w.grads, int64(n))
 	for _, q := range f.deltas {
 		w.local.Step(w.grads, w.params, q, iter, int64(n))
 	}
@@ -357,4 +362,11 @@ func (f *floats) Text() string {
 func (f *floats) Finish(r *sim.Result) {
 	r.Parameters = f.view.finish(r.Summary)
 	r.Records, r.LeftOut = f.view.records, f.view.leftOut
+	for i := range f.replicas {
+		if w := &f.replicas[i]; w.own != nil {
+			r.Summary.AddClipped(w.own.Clipped())
+		} else {
+			r.Summary.AddClipped(w.clip.Counts())
+		}
+	}
 }

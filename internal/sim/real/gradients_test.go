@@ -247,6 +247,16 @@ func TestSameBitsAsARun(t *testing.T) {
 		"dropcompute, all steps": {"work={policy: dropcompute, time: 1h, micro: 3}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
 		"anytime, one step": {"work={policy: anytime, time: 1ns, micro: 3}", "cluster.servers=2",
 			"model={name: mlp, layers: [16, 8]}", "train.optimizer={name: adam, lr: 0.01}"},
+		"clip": {"train.clip={norm: 0.4}", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards.max_bytes=256B"},
+		"clip, deltas, topk": {"train.clip={norm: 0.4}", `sync=[{match: "*", scheme: bsp, push: delta}]`,
+			"payload={push: topk, ratio: 0.2}", "train.optimizer={name: adam, lr: 0.01}"},
+		"clip, averaging":  {"train.clip={norm: 0.4}", "local={policy: averaging, steps: 3}", "cluster.servers=2"},
+		"clip, hpsgd":      {"train.clip={norm: 0.4}", "local={policy: hpsgd, steps: 3}", "model={name: mlp, layers: [16]}"},
+		"clip, statistics": {"train.clip={norm: 0.4}", images, residual, few, "cluster.servers=2", "shards.max_bytes=4KiB"},
+		"clip, steps":      {"train.clip={norm: 0.4}", "work={policy: dropcompute, time: 1h, micro: 3}", "cluster.servers=2"},
+		"clip, pslite":     {"train.clip={norm: 0.4}", "baseline=pslite", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
+		"clip, asp, one worker": {"train.clip={norm: 0.4}", `sync=[{match: "*", scheme: asp}]`, "simulate.workers=1",
+			"model={name: mlp, layers: [16, 8]}"},
 		"every 24 samples, online": {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
 	} {
 		if underRace && strings.HasSuffix(name, "statistics") {
@@ -264,6 +274,10 @@ func TestSameBitsAsARun(t *testing.T) {
 			} else if got.ParametersSHA256 != want.ParametersSHA256 || got.Samples != want.Samples || *got.TrainLoss != *want.TrainLoss {
 				t.Errorf("simulated %.12s after %d samples with train loss %v, the run %.12s, %d, %v",
 					got.ParametersSHA256, got.Samples, *got.TrainLoss, want.ParametersSHA256, want.Samples, *want.TrainLoss)
+			}
+			if clipped := o.Config.Train.Clip.Norm > 0; clipped && (*got.Clipping != *want.Clipping || got.Clipping.Clipped == 0) ||
+				!clipped && (got.Clipping != nil || want.Clipping != nil) {
+				t.Errorf("simulated with %+v, the run %+v", got.Clipping, want.Clipping)
 			}
 			if len(got.Evaluations) != len(want.Evaluations) || len(got.Evaluations) < 3 {
 				t.Fatalf("%d evaluations, the run has %d", len(got.Evaluations), len(want.Evaluations))

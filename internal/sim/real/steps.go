@@ -15,12 +15,14 @@ func (f *floats) Vectors(me int32, o *steps.Options) steps.Vectors {
 // TakeStep computes a step on the worker's own parameters.
 func (f *floats) TakeStep(me int32, own *steps.Worker) (loss float64, correct int64) {
 	w, step := &f.replicas[me], own.Steps()
+	w.own = own
 	f.rows = w.sampler.Batch(step, f.rows)
 	f.batch.Take(f.set.Train, f.rows)
 	w.augment.Apply(f.batch.X, step)
 	f.model.Bind(w.views[0], w.views[1])
 	loss, hits := f.step(me, step, f.batch)
 	own.Begin()
+	own.Backwarded(int64(f.batch.N))
 	for layer := range f.layers {
 		own.Move(layer, int64(f.batch.N))
 	}

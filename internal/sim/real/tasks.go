@@ -38,9 +38,17 @@ func (f *floats) ComputeGrain(me int32, k sim.Grain) (loss float64, correct int6
 		}
 		clear(w.grads)
 	}
-	if k.N == 0 {
-		return 0, 0
+	if k.N > 0 {
+		loss, correct = f.addGrain(w, k, me)
 	}
+	if k.Last >= 0 {
+		w.clip.Sums(w.grads, k.Last)
+	}
+	return loss, correct
+}
+
+// addGrain computes a grain, and adds its gradients to those of the task.
+func (f *floats) addGrain(w *replica, k sim.Grain, me int32) (loss float64, correct int64) {
 	of := &f.replicas[k.Task.Owner]
 	f.rows = of.sampler.Batch(k.Task.Iter, f.rows)
 	f.batch.Take(f.set.Train, f.rows)

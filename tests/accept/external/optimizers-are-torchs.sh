@@ -37,7 +37,7 @@ job() { # RULE WORKERS SYNC
 	world $((2 * workers)) run --out "$dir/out" "$dir/job.yaml"
 	"$FLUENTPS" export "$dir/out" "$dir/model.npz" >/dev/null
 	said=$("$PYTHON" "$EXTERNAL/rules.py" "$dir" --rule "$rule" --lr "${rates[$rule]}" --decay 0.1 --workers "$workers" --steps $steps)
-	read -r taken apart moved <<<"$said"
+	read -r taken apart moved _ <<<"$said"
 	[ "$taken" -ge $steps ] || fail "$rule under $sync took $taken steps"
 	must "$apart <= 1e-6" "$rule under $sync with $workers workers is $apart from torch's"
 	must "$moved >= 0.1" "$rule under $sync moves parameters by $moved only"

@@ -2,7 +2,8 @@
 
     rules.py DIR                      trains under fluentps; the rows of each step go to DIR/rows.WORKER
     rules.py DIR --rule NAME ...      alone: torch's rule in float64, from the same parameters, on the rows of all workers together; how far
-                                      the parameters in DIR/model.npz are from its own: the largest |a-b| / (1+|b|)
+                                      the parameters in DIR/model.npz are from its own: the largest |a-b| / (1+|b|). With --clip the gradient of each worker is clipped
+                                      before their mean is taken; the number of those clipped is told last
 """
 
 import argparse
@@ -91,12 +92,28 @@ def rule_of(o, net):
     return torch.optim.SGD(decayed, lr=o.lr, momentum=momentum, nesterov=o.rule == "nesterov")
 
 
+def clipped_mean(o, net, x, y, lists):
+    """Makes the gradients the mean of those of all workers, each clipped alone. Returns how many were too long."""
+    too_long = 0
+    parameters = list(net.parameters())
+    mean = [torch.zeros_like(p) for p in parameters]
+    for rows in lists:
+        net.zero_grad()
+        (loss_of(net, x, y, rows) / len(rows)).backward()
+        too_long += int(torch.nn.utils.clip_grad_norm_(parameters, o.clip) > o.clip)
+        for m, p in zip(mean, parameters):
+            m += p.grad / len(lists)
+    for m, p in zip(mean, parameters):
+        p.grad = m
+    return too_long
+
+
 def alone(o):
     import numpy
 
     net, x, y = problem(torch.float64)
     begun = {name: p.detach().clone() for name, p in net.named_parameters()}
-    steps = []
+    steps, clipped = [], 0
     for w in range(o.workers):
         with open(f"{o.folder}/rows.{w}") as log:
             steps.append([[int(r) for r in line.split()] for line in log])
@@ -104,7 +121,10 @@ def alone(o):
     for lists in list(zip(*steps))[: o.steps]:
         rows = [r for rows in lists for r in rows]
         rule.zero_grad()
-        (loss_of(net, x, y, rows) / len(rows)).backward()
+        if o.clip:
+            clipped += clipped_mean(o, net, x, y, lists)
+        else:
+            (loss_of(net, x, y, rows) / len(rows)).backward()
         rule.step()
     held = numpy.load(f"{o.folder}/model.npz")
     apart = moved = 0.0
@@ -112,7 +132,7 @@ def alone(o):
         want, got = p.detach(), torch.from_numpy(held[name]).double()
         apart = max(apart, ((got - want).abs() / (1 + want.abs())).max().item())
         moved = max(moved, (want - begun[name]).abs().max().item())
-    print(f"{min(map(len, steps))} {apart:.3g} {moved:.3g}")
+    print(f"{min(map(len, steps))} {apart:.3g} {moved:.3g} {clipped}")
 
 
 def main():
@@ -121,6 +141,7 @@ def main():
     parser.add_argument("--rule")
     parser.add_argument("--lr", type=float)
     parser.add_argument("--decay", type=float)
+    parser.add_argument("--clip", type=float, default=0.0)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--steps", type=int)
     o = parser.parse_args()
