@@ -25,7 +25,7 @@
 // memory they exchange headers alone (servernode/near.go). Where a scheme schedules the server's link, the worker holds its pieces
 // back until the server grants them (workernode/grants.go). The worker's send policy then orders the pieces of its pushes, and the
 // server's orders the pieces of its replies (servernode/replies.go). Servers talk to each other only where shards agree on contributors
-// (servernode/agree.go).
+// (servernode/agree.go), and on the norm of what these have pushed (servernode/clip.go).
 package core
 
 import (
@@ -57,6 +57,7 @@ const (
 	PauseNow       // Server of shard 0: stop all workers, so that all shards can be saved; new nodes continue (servernode/stop.go)
 	Voted          // Worker: the driver votes for an exchange after a step (servernode/vote.go); Msg has Iter, Clock and Part of the Vote
 	StepBegun      // Worker: the driver begins a step of the task that it computes; Msg.Samples is the first sample behind it (task.go)
+	Normed         // Server: the pending sums of Shard have these Squares (servernode/clip.go)
 	Written        // Server: nobody reads the saved or held version of Shard any more
 )
 
@@ -73,6 +74,7 @@ type Input struct {
 	// are the 2-norm and the largest element of its mean over the samples; NormW is the 2-norm of the shard's current
 	// parameters.
 	Norm2, NormInf, NormW float32
+	Squares               float64 // Normed: the sum of squares of Weight*Pending
 
 	At time.Duration // since the start of training, stamped by the driver; schemes that measure speed read it
 }
@@ -104,13 +106,15 @@ const (
 	Reply
 	SendServer  // Server: send Msg to server To
 	SendBarrier // Worker: send Msg to the scheduler
-	Close       // Server: v of Shard is now Iter+1; for observers
-	Snapshot    // Server: copy parameters Src of Shard as snapshot Iter
-	WakeAt      // Server: send Alarm for Shard at time At
-	Done        // this node is finished
-	Read        // Worker: parameters of Shard = version Src in the memory that server To shares; complete when the effect returns
-	Merge       // Server: the push in Dst += the push in Slot, of Shard; Slot is free afterwards (servernode/parts.go)
-	Own         // Server: copy the push in Slot out of worker To's memory; complete when the effect returns
+	// Server: Weight*Pending of Shard is complete; answer with Normed. The commit that follows waits for it
+	Norm
+	Close    // Server: v of Shard is now Iter+1; for observers
+	Snapshot // Server: copy parameters Src of Shard as snapshot Iter
+	WakeAt   // Server: send Alarm for Shard at time At
+	Done     // this node is finished
+	Read     // Worker: parameters of Shard = version Src in the memory that server To shares; complete when the effect returns
+	Merge    // Server: the push in Dst += the push in Slot, of Shard; Slot is free afterwards (servernode/parts.go)
+	Own      // Server: copy the push in Slot out of worker To's memory; complete when the effect returns
 	// Server: save version Iter of Shard and all that belongs to it in a checkpoint. Its parameters, Src, do not change
 	// until Written.
 	Save

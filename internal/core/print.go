@@ -2,18 +2,19 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"fluentps/internal/comm/wire"
 )
 
 var inputNames = [...]string{"Begin", "Forwarded", "PieceReady", "TaskDone", "PieceSent", "PieceLanded", "Arrived",
-	"ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent", "PauseNow", "Voted", "StepBegun", "Written"}
+	"ReplySent", "Alarm", "StopNow", "SaveSoon", "ReplyPieceSent", "PauseNow", "Voted", "StepBegun", "Normed", "Written"}
 
 func (k InputKind) String() string { return inputNames[k] }
 
 var effectNames = [...]string{"Send", "SendPiece", "Expect", "ExpectBeside", "Adopt", "Keep", "AddLocal", "Compute",
-	"Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Close", "Snapshot", "WakeAt", "Done",
+	"Stage", "Unstage", "Fold", "Commit", "Reply", "SendServer", "SendBarrier", "Norm", "Close", "Snapshot", "WakeAt", "Done",
 	"Read", "Merge", "Own", "Save", "Cancel", "SendWorker", "ReplyPiece", "Changed"}
 
 func (k EffectKind) String() string { return effectNames[k] }
@@ -33,6 +34,8 @@ func (in Input) String() string {
 		return fmt.Sprintf("%v p%d w%d", in.Kind, in.Piece, in.Worker)
 	case Alarm:
 		return fmt.Sprintf("%v shard%d at=%v", in.Kind, in.Shard, in.At)
+	case Normed:
+		return fmt.Sprintf("%v shard%d squares=%.4g", in.Kind, in.Shard, in.Squares)
 	case Written:
 		return fmt.Sprintf("%v shard%d", in.Kind, in.Shard)
 	case Forwarded:
@@ -79,6 +82,8 @@ func (e Effect) String() string {
 		return fmt.Sprintf("%v to=%d buf%d p%d", e.Kind, e.To, e.Src, e.Piece)
 	case Changed:
 		return fmt.Sprintf("%v iter=%d changes=%d w%d times=%.3g", e.Kind, e.Iter, e.Src, e.To, e.Scale)
+	case Norm:
+		return fmt.Sprintf("%v shard%d %.4g*pending", e.Kind, e.Shard, e.Weight)
 	case WakeAt:
 		return fmt.Sprintf("%v shard%d at=%v", e.Kind, e.Shard, e.At)
 	case Close:
@@ -139,6 +144,8 @@ func Describe(m wire.Header) string {
 		if m.Flags&wire.Over != 0 {
 			fmt.Fprintf(&b, " over lives=%d", m.Clock)
 		}
+	case wire.Normed:
+		fmt.Fprintf(&b, "Normed shard%d iter=%d squares=%.4g", m.Shard, m.Iter, math.Float64frombits(uint64(m.Samples)))
 	case wire.AskWaits, wire.Waits:
 		fmt.Fprintf(&b, "%s w%d shard%d question=%d",
 			map[wire.Kind]string{wire.AskWaits: "AskWaits", wire.Waits: "Waits"}[m.Kind], m.Worker, m.Shard, m.Version)

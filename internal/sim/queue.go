@@ -16,6 +16,7 @@ const (
 	evJoin                      // node: a worker rejoins
 	evPeerLost                  // node: a worker learns of the death of worker arg
 	evPause                     // node: a worker pauses; arg is the index of the pause
+	evNormed                    // node: a server knows the squares of the pending sums of shard arg
 	evAlarm                     // node: a server's alarm for shard arg
 	evAhead                     // node: a server has staged the push of the transfer in slot arg, which arrived earlier
 	evMeasured                  // node: a worker's report has reached rank 0; arg is 1: it computes nothing any more

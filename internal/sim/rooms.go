@@ -42,6 +42,12 @@ func (s *Simulation) Shard(id int32) servernode.ShardState {
 	return s.servers[s.plan.Shards[id].Server].node.Shard(id)
 }
 
+// MeansClipped counts the iterations whose mean was clipped, among all, where servers clip means.
+func (s *Simulation) MeansClipped() (clipped, of int64) {
+	k := s.servers[s.plan.Shards[0].Server].node.Clipped()
+	return k.Clipped, k.Of
+}
+
 // Batch is the number of samples of a worker's iteration.
 func (s *Simulation) Batch(worker int32) int64 { return s.workers[worker].batch }
 

@@ -66,6 +66,7 @@ type tally struct {
 	seen       []int64      // versions that the pushes folded since the last commit were computed on
 	slots      []int32      // per worker: the slot that receives its push
 	iters      []int64      // per worker: the iteration of that push; nil if workers pull before every iteration
+	squares    float64      // of the pending sums, where means are clipped
 	stale      metrics.Hist
 	lead       metrics.Hist
 }
@@ -137,6 +138,9 @@ func (s *Simulation) handle(m *server, ev event) {
 		s.dropAhead(m, msg.head.Worker)
 		s.observer.ServerLoses(m.node.Me(), msg.head.Worker)
 		s.stepServer(m, ev.node, core.Input{Kind: core.Arrived, Msg: msg.head})
+	case evNormed:
+		in := core.Input{Kind: core.Normed, Shard: ev.arg, Squares: s.tallies[ev.arg].squares}
+		s.stepServer(m, ev.node, in)
 	case evAlarm:
 		s.stepServer(m, ev.node, core.Input{Kind: core.Alarm, Shard: ev.arg})
 	case evStop:
@@ -179,6 +183,10 @@ func (s *Simulation) stepServer(m *server, id int32, in core.Input) {
 		case core.Merge:
 			hold()
 			work += t.fold
+		case core.Norm: // a pass over the sums, as a fold is
+			hold()
+			work += t.fold
+			s.takeNorm(t, e, id, work)
 		case core.Commit:
 			hold()
 			work += t.commit
@@ -211,6 +219,14 @@ func (s *Simulation) stepServer(m *server, id int32, in core.Input) {
 		m.spans.Add(metrics.Fold, time.Duration(work))
 		s.q.after(s.now, work, evFree, id, 0)
 	}
+}
+
+// takeNorm takes the squares of the pending sums of a shard; without values they are 0. The node hears of them after the work.
+func (s *Simulation) takeNorm(t *tally, e *core.Effect, id int32, work int64) {
+	if s.values != nil {
+		t.squares = s.values.Squares(e.Shard, e.Weight)
+	}
+	s.q.after(s.now, work, evNormed, id, e.Shard)
 }
 
 // outgoing returns the message, or the piece of a reply, that an effect of a server sends.

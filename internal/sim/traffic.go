@@ -35,7 +35,7 @@ type Transfer struct {
 // arrived delivers a control message. It drops messages from and to a dead worker.
 func (s *Simulation) arrived(ev event) {
 	m := &s.traffic.messages.all[ev.arg]
-	if m.head.Kind != wire.Closed && !s.workers[m.head.Worker].isAlive(m.life) {
+	if m.head.Kind != wire.Closed && m.head.Kind != wire.Normed && !s.workers[m.head.Worker].isAlive(m.life) {
 		s.traffic.messages.take(ev.arg)
 		return
 	}

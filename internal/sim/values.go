@@ -34,6 +34,9 @@ type Values interface {
 	// Norms are those of the push in a slot, whose mean is over so many samples, and of its server's parameters.
 	Norms(shard, slot int32, samples int64) (norm2, normInf, normW float32)
 
+	// Squares is the sum of the squares of weight * the pending sums of a shard.
+	Squares(shard int32, weight float64) float64
+
 	// Rejoined tells that a worker that was lost begins anew; Assigned, that its rows change (Dealt).
 	Rejoined(worker int32)
 	Assigned(worker int32)

@@ -8,7 +8,7 @@ import (
 )
 
 // Version of the layout below. Raise it with any change of the layout or of a field's meaning.
-const Version = 10
+const Version = 11
 
 // Size of an encoded header, in bytes.
 const Size = 88

@@ -19,7 +19,7 @@ var sample = Header{
 
 // The bytes themselves are the contract between builds: a change needs a new Version.
 func TestLayout(t *testing.T) {
-	want := "6670" + "0a" + "01" + "01" + "000000" +
+	want := "6670" + "0b" + "01" + "01" + "000000" +
 		"01000000" + "02000000" + "03000000" + "04000000" + "fbffffff" + "0b000000" +
 		"0600000000000000" + "0700000000000000" + "0800000000000000" + "0900000000000000" +
 		"000000000000f83f" + "ffffffffffffffff" + "0a00000000000000"
@@ -48,10 +48,10 @@ func TestDecodeRefuses(t *testing.T) {
 		{"empty", nil, "0 bytes, a header has 88"},
 		{"short", edit(4, 0)[:87], "87 bytes, a header has 88"},
 		{"magic", edit(0, 'x'), "0x7078"},
-		{"older", edit(2, 0), "the sender has 0, this binary 10; start all ranks from one build"},
-		{"newer and shorter", edit(2, 11)[:40], "the sender has 11, this binary 10"},
-		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 38"},
-		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(39)"},
+		{"older", edit(2, 0), "the sender has 0, this binary 11; start all ranks from one build"},
+		{"newer and shorter", edit(2, 12)[:40], "the sender has 12, this binary 11"},
+		{"kind 0", edit(3, 0), "unknown kind(0), this binary knows 1 to 39"},
+		{"kind after the last", edit(3, byte(Kinds)), "unknown kind(40)"},
 		{"reserved", edit(6, 1), "reserved bytes of a push"},
 	} {
 		_, err := Decode(c.in)
@@ -94,7 +94,7 @@ func TestEncodeRefusesUnknownKind(t *testing.T) {
 
 func TestKindNames(t *testing.T) {
 	want := "push pull reply ack left snapshot ready looked halt pushready grant revoke publish taken ended joined " +
-		"closed barrier release task readable forwarded summand saved stale peer computed measured dealt vote verdict " +
+		"closed normed barrier release task readable forwarded summand saved stale peer computed measured dealt vote verdict " +
 		"askwaits waits evaluate evaluated pushpiece replypiece piecethere"
 	var names []string
 	for k := Push; k < Kinds; k++ {

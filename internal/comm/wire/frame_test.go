@@ -26,7 +26,7 @@ func header(h Header) []byte {
 func TestPieceLayout(t *testing.T) {
 	got := bytes.Repeat([]byte{0xAA}, PieceSize+2)
 	EncodePiece(got, ReplyPiece, 0x01020304, 0x0506)
-	if want := "6670" + "0a" + "25" + "04030201" + "06050000" + "aaaa"; hex.EncodeToString(got) != want {
+	if want := "6670" + "0b" + "26" + "04030201" + "06050000" + "aaaa"; hex.EncodeToString(got) != want {
 		t.Errorf("layout\n got %x\nwant %s", got, want)
 	}
 }
@@ -62,7 +62,7 @@ func TestNextRefuses(t *testing.T) {
 	}{
 		{"empty", nil, "0 bytes"},
 		{"magic", edit(0, 'x'), "0x7078"},
-		{"older", edit(2, 2), "the sender has 2, this binary 10"},
+		{"older", edit(2, 2), "the sender has 2, this binary 11"},
 		{"only half a head", whole[:PieceSize-1], "11 bytes, a header has 88"},
 		{"negative piece", edit(7, 0x80), "the message is damaged"},
 		{"no bytes", edit(8, 0), "of 0 bytes with 4 bytes left"},

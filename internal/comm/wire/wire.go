@@ -28,6 +28,7 @@ const (
 	Ended     // server to a worker that has sent Left: no further version of this shard follows
 	Joined    // worker to server: the worker came back without any state, and pulls all shards of the server
 	Closed    // server to server: Shard closed Iter, and these workers contributed; or, with Over, no worker is left in the run
+	Normed    // server to server: the mean of Iter has squares of Samples, as bits of a float64, in Shard
 	Barrier   // worker to scheduler (rank 0): all my pushes of Iter are acknowledged
 	Release   // scheduler to worker: all workers have reached the barrier of Iter
 	Task      // leader of a node to member: compute Iter, of which the first Part layers are readable; or, with Stop, end
@@ -84,7 +85,7 @@ type Header struct {
 	// Left, Joined: the worker's life, from 0. PushReady: nanoseconds for which the worker's last granted push to this rotation
 	// waited for the worker's pushes to other servers.
 	Clock   int64
-	Samples int64   // Push: samples summed in this push. Closed: bit b is worker 64*Part+b
+	Samples int64   // Push: samples summed in this push. Closed: bit b is worker 64*Part+b. Normed: bits of a float64
 	Correct int64   // Push: how many of these samples the model had right before the update
 	Loss    float64 // Push: sum of the loss over these samples
 	Blocked int64   // Push, PushReady: nanoseconds that the worker waited for replies before this iteration
@@ -136,6 +137,7 @@ var kinds = [Kinds]struct {
 	Ended:      {"ended", true},
 	Joined:     {"joined", true},
 	Closed:     {"closed", true},
+	Normed:     {"normed", true},
 	Barrier:    {"barrier", true},
 	Release:    {"release", true},
 	Task:       {"task", true},

@@ -16,7 +16,6 @@ var notYet = []struct {
 	numbers bool   // numbers above the key's limit
 	has     string // for whole keys: what to write instead
 }{
-	{path: "train.clip.of", values: []string{"mean"}},
 	{path: "data.set", values: []string{"npy", "images", "parquet", "tokens"}},
 }
 

@@ -60,6 +60,7 @@ func (w *checks) cross(t *keys.Table, root *yaml.Node) {
 	h.schemes()
 	w.crossMixed(t)
 	w.crossLARS(t)
+	w.crossClip(t)
 	w.crossDevice(t)
 	w.crossL1(t)
 	w.crossNonzeros(t, root)

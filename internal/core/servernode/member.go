@@ -156,7 +156,7 @@ func (sh *ownShard) rejoin(w int32, clock int64) {
 
 // finishIfDone ends the server when all workers have left and no reply is in flight.
 func (s *Server) finishIfDone(out []core.Effect) []core.Effect {
-	if s.members.done || s.members.present > 0 {
+	if s.members.done || s.members.present > 0 || s.holdsBack() {
 		return out
 	}
 	for _, id := range s.owned {

@@ -204,7 +204,7 @@ func (s *Server) String() string {
 		sh := s.shards[id]
 		fmt.Fprintf(&b, " shard%d{version=%d staged=%d waiting=%d %v}", id, sh.versions.version, sh.slots.staged, sh.waiting(), sh.scheme)
 	}
-	return b.String()
+	return b.String() + s.textClip()
 }
 
 // slots are the places of a shard into which pushes land. Only those that were ever used have memory.

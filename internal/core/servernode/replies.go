@@ -21,6 +21,9 @@ func (s *Server) reply(sh *ownShard, d scheme.Decision, out []core.Effect) []cor
 }
 
 func (s *Server) send(sh *ownShard, w int32, iter int64, out []core.Effect) []core.Effect {
+	if s.holdReply(sh, w, iter) {
+		return out
+	}
 	iter = s.letsInto(sh, w, s.skipTo(sh, iter))
 	m := wire.Header{Kind: wire.Reply, Worker: w, Shard: sh.id, Iter: iter, Version: sh.versions.version, Clock: sh.minClock(iter)}
 	s.tell(sh, &m)

@@ -3,7 +3,8 @@
 //
 // Each shard decides alone (ownshard.go, and peer.go for what it knows of one worker). A push is staged in a slot, and folded into the
 // pending sums; a commit makes a version, whose buffer no commit touches while a reply leaves from it (versions.go). Beside that, a shard
-// may change its scheme at a clock, or when a straggler shows (change.go), agree with other shards on contributors (agree.go), publish
+// may change its scheme at a clock, or when a straggler shows (change.go), agree with other shards on contributors (agree.go), and on the
+// norm of what these have pushed (clip.go), publish
 // versions without a pull (publish.go), add up the parts of an iteration (parts.go), and grant pushes (grants.go). Workers leave and come
 // back in member.go; runs stop, pause and resume in stop.go and resume.go.
 package servernode
@@ -17,6 +18,7 @@ import (
 	"fluentps/internal/core"
 	"fluentps/internal/core/inturn"
 	"fluentps/internal/core/shard"
+	"fluentps/internal/policy/optim"
 	"fluentps/internal/policy/send"
 	"fluentps/ps/scheme"
 )
@@ -45,6 +47,7 @@ type Config struct {
 	// Per turn: no scheme of the run bounds the lead, so workers skip to the iteration that announces a change.
 	SkipsAhead []bool
 	Ahead      *core.Ahead // nil: workers pull when they have pushed
+	Clip       optim.Clip  // of the mean: all trained shards must agree on contributors
 }
 
 // Decided receives each event that a scheme of this server was told, and what the scheme decided. The slice is reused.
@@ -75,6 +78,7 @@ type Server struct {
 	ballot           ballot
 	atCut            []wire.Header // questions to workers that wait at a cut of this server, asked in this step
 	ahead            *aheadState   // nil: workers pull when they have pushed
+	clip             *clipping     // nil: means are not clipped
 
 	now       time.Duration     // At of the input being stepped
 	decisions []scheme.Decision // scratch
@@ -101,6 +105,7 @@ func New(c Config) *Server {
 	s.makeNear(c.Near)
 	s.makeTally()
 	s.makeAhead(c.Ahead)
+	s.clip = newClipping(c.Clip, c.Plan, c.Me)
 	if c.Parts > 1 && slices.ContainsFunc(s.owned, func(id int32) bool {
 		return c.Schemes[id].Norms || c.Schemes[id].Shared || slices.ContainsFunc(s.shards[id].peers, func(k peer) bool { return k.near })
 	}) {
@@ -112,11 +117,15 @@ func New(c Config) *Server {
 // Step advances the server by one input.
 func (s *Server) Step(in core.Input, out []core.Effect) []core.Effect {
 	s.now = in.At
+	if in.Kind == core.Normed || in.Kind == core.Arrived && in.Msg.Kind == wire.Normed {
+		return s.finishIfDone(s.normed(in, out))
+	}
+	earlier := len(out)
 	out = s.step(in, out)
 	out = s.answerAtCuts(out)
 	out = s.deliverOwn(out)
 	out = s.answerAhead(out)
-	out = s.noteChanged(out)
+	out = s.holdBack(earlier, s.noteChanged(out))
 	return s.finishIfDone(out)
 }
 

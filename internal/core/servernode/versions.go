@@ -130,6 +130,7 @@ func (s *Server) commit(sh *ownShard, d scheme.Decision, out []core.Effect) []co
 	out = append(out, core.Effect{Kind: core.Commit, Shard: sh.id, Src: sh.versions.cur, Dst: dst, Iter: sh.versions.version + 1,
 		Clock: sh.versions.rateClock(s.workers), Scale: d.Scale,
 		Weight: s.weigh(sh, d.Weight, d.Samples, sh.versions.folded), Samples: d.Samples, Before: sh.versions.samples})
+	s.hold(sh)
 	sh.tally.committed()
 	if d.Approximate {
 		sh.stats.Approximate++

@@ -19,6 +19,18 @@ func NewClip(spec optim.Clip, p *shard.Plan) *Clip {
 	if !spec.OfWorkers() {
 		return nil
 	}
+	return newClip(spec, p)
+}
+
+// NewMeanClip is for who has the sums of all workers. It returns nil if their mean is not clipped.
+func NewMeanClip(spec optim.Clip, p *shard.Plan) *Clip {
+	if !spec.OfMean() {
+		return nil
+	}
+	return newClip(spec, p)
+}
+
+func newClip(spec optim.Clip, p *shard.Plan) *Clip {
 	c := &Clip{spec: spec}
 	for k := range p.Params {
 		if q := &p.Params[k]; !q.Stat {
@@ -51,17 +63,32 @@ func (c *Clip) vectors(v Vectors, samples int64) {
 		func(lo, hi int, by float32) { v.Scale(Grads, Grads, lo, hi, by) })
 }
 
-func (c *Clip) clip(samples int64, squares func(lo, hi int) float64, scale func(lo, hi int, by float32)) {
+// Mean is what sums over so many samples are to be multiplied by, which it leaves as they are. A nil Clip says 1.
+func (c *Clip) Mean(sums []float32, samples int64) float32 {
+	if c == nil {
+		return 1
+	}
+	return c.scale(samples, func(lo, hi int) float64 { return optim.Squares(sums[lo:hi]) })
+}
+
+// scale takes the norm, and counts.
+func (c *Clip) scale(samples int64, squares func(lo, hi int) float64) float32 {
 	var sum float64
 	for _, s := range c.trained {
 		sum += squares(s.lo, s.hi)
 	}
-	c.of++
 	by := c.spec.Scale(sum, samples)
+	if c.of++; by < 1 {
+		c.clipped++
+	}
+	return by
+}
+
+func (c *Clip) clip(samples int64, squares func(lo, hi int) float64, scale func(lo, hi int, by float32)) {
+	by := c.scale(samples, squares)
 	if by >= 1 {
 		return
 	}
-	c.clipped++
 	for _, s := range c.trained {
 		scale(s.lo, s.hi, by)
 	}

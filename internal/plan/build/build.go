@@ -176,7 +176,16 @@ func (b *Run) Server(me int32, o Server) *servernode.Server {
 		Budget:        layout.BudgetOf(c, b.Rows, b.Roles),
 		SnapshotEvery: o.SnapshotEvery, Decided: o.Decided, Send: c.ReplyPolicy(b.Plan, me, len(b.Roles.Workers)),
 		Acks: c.InRounds(), Near: o.Shares, Saves: o.Saves, Together: layout.PausesInStep(c, b.Plan), Parts: axes.Parts,
-		Ahead: axes.Ahead, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead()})
+		Ahead: axes.Ahead, Locally: b.locally(), Awaits: c.Awaits(), SkipsAhead: c.SkipsAhead(),
+		Clip: meanClip(c)})
+}
+
+// meanClip is how servers clip means. In an all-reduce no server does.
+func meanClip(c *configs.Config) optim.Clip {
+	if layout.Reduces(c) {
+		return optim.Clip{}
+	}
+	return c.Train.Clip
 }
 
 // Worker makes the node of a worker whose first iteration is next. shares says for which shards it shares memory with

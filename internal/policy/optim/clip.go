@@ -5,8 +5,8 @@ import "math"
 // Clip bounds the 2-norm of gradients, as torch.nn.utils.clip_grad_norm_ does: that of all trained parameters together. Running statistics
 // have no part in it.
 type Clip struct {
-	Norm float64 `yaml:"norm" min:"0" as:"float32" doc:"the largest 2-norm of a gradient, over all trained parameters together: a longer one is scaled to it, as by torch.nn.utils.clip_grad_norm_; 0: none is. Workers then push when backward has ended"`
-	Of   string  `yaml:"of" values:"worker" doc:"which gradient: worker: the mean over the batch of each worker, before it is pushed, or before the worker takes a step of its own"`
+	Norm float64 `yaml:"norm" min:"0" as:"float32" doc:"the largest 2-norm of a gradient, over all trained parameters together: a longer one is scaled to it, as by torch.nn.utils.clip_grad_norm_; 0: none is. with of: worker, workers then push when backward has ended"`
+	Of   string  `yaml:"of" values:"worker,mean" doc:"which gradient: worker: the mean over the batch of each worker, before it is pushed, or before the worker takes a step of its own; mean: that of an iteration of all workers, for whose norm the servers wait for each other"`
 }
 
 // The values of Clip.Of.
@@ -37,6 +37,9 @@ func (c Clip) Scale(squares float64, samples int64) float32 {
 	}
 	return float32(min(1, c.Norm/(norm+clipSlack)))
 }
+
+// Squares is the sum of the squares of weight * pending. Afterwards no push is borrowed.
+func (s *Store) Squares(weight float64) float64 { return float64(weight*weight) * Squares(s.Sums(0)) }
 
 // Squares is the sum of the squares of v, in float64. Equal vectors give equal bits on all machines.
 func Squares(v []float32) float64 {

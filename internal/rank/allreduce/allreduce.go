@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/core/digest"
 	"fluentps/internal/core/shard"
+	"fluentps/internal/core/steps"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/policy/optim"
 	"fluentps/internal/rank/link"
@@ -58,6 +59,7 @@ type AllReduce struct {
 	ended         bool
 	snapshots     map[int64]*comm.Buf // on rank 0: versions kept for evaluation
 	digests       *digest.Log         // on rank 0; nil: none are kept
+	clip          *steps.Clip         // of the mean of all ranks; nil: it is not clipped
 	snapshotsFull bool                // a snapshot was left out for want of memory, and the warning was given
 	warned        int64               // iteration whose wait was explained; -1: none
 }
@@ -87,7 +89,7 @@ func New(r *station.Station, worker *train.Side, observer Observer, digests *dig
 		return nil, err
 	}
 	a := &AllReduce{station: r, observer: observer, worker: worker, digests: digests, buckets: r.Plan.Buckets(),
-		snapshots: map[int64]*comm.Buf{}, warned: -1}
+		snapshots: map[int64]*comm.Buf{}, warned: -1, clip: steps.NewMeanClip(r.Config.Train.Clip, r.Plan)}
 	a.bucketOf, a.missing = r.Plan.BucketOf(a.buckets), make([]int, len(a.buckets))
 	for id := range r.Plan.Shards {
 		st := r.Build().Store(int32(id), update)
@@ -185,10 +187,11 @@ func (a *AllReduce) commit() {
 	now := r.Transport.Now()
 	w.Exchanged(now)
 	params, sums := a.params.F32(), a.grads.F32()
+	scale := a.clip.Mean(sums, a.batch)
 	for id, st := range a.stores {
 		sh := &r.Plan.Shards[id]
 		st.Fold(0, sums[sh.Lo:sh.Hi], 0, 1)
-		st.Commit(params[sh.Lo:sh.Hi], params[sh.Lo:sh.Hi], float64(a.version), 1, 1/float64(a.batch)) // in place
+		st.Commit(params[sh.Lo:sh.Hi], params[sh.Lo:sh.Hi], float64(a.version), 1, a.weight(sh, scale)) // in place
 		a.lookAtFault(sh, st)
 	}
 	before := a.samples
@@ -213,6 +216,17 @@ func (a *AllReduce) commit() {
 	a.observer.Reduced(Iteration{Version: a.version, Samples: a.batch, Loss: float64(tail[tailLoss]),
 		Correct: int64(tail[tailCorrect]), Blocked: int64(tail[tailBlocked]),
 		Rate: a.stores[0].Rate(float64(a.version - 1))})
+}
+
+// Clipped counts the iterations whose mean was clipped, among all; 0 of 0 where none is.
+func (a *AllReduce) Clipped() (clipped, of int64) { return a.clip.Counts() }
+
+// weight makes the mean of a shard's sums. Statistics are not clipped.
+func (a *AllReduce) weight(sh *shard.Shard, scale float32) float64 {
+	if sh.Stat {
+		return 1 / float64(a.batch)
+	}
+	return float64(scale) / float64(a.batch)
 }
 
 // keepSnapshot copies the parameters on rank 0, for an evaluation.

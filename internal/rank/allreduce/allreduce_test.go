@@ -189,6 +189,22 @@ func TestAnAllreduceClipsWhatEachRankAdds(t *testing.T) {
 	}
 }
 
+// All ranks have the whole mean, and clip it alike: as the servers of a rule that agree on its norm do.
+func TestAnAllreduceClipsTheMean(t *testing.T) {
+	common := []string{"model={name: mlp, layers: [12, 6]}", "train.clip={norm: 1, of: mean}"}
+	want := sidestest.Train(t, configstest.Load(t, append(common, "evaluate.every_epochs=0", "cluster.servers=2",
+		`sync=[{match: "*", scheme: drop, contributors: step}]`)...), 6, sidestest.Options{})
+	if k := want.Servers[0].Clipped; k.Of != 30 || k.Clipped == 0 || k.Clipped == k.Of {
+		t.Errorf("%+v: the norm is badly chosen", k)
+	}
+	for _, algorithm := range []string{"mpi", "ring", "halving"} {
+		got := reduce(t, load(t, append(common, "baseline={name: allreduce, algorithm: "+algorithm+"}")...), "aaaa", nil)
+		if d := distance(got[0].params, want.Parameters); !(d < 1e-4) {
+			t.Errorf("%s: a difference of %g", algorithm, d)
+		}
+	}
+}
+
 // The number of ranks among which an iteration's samples are dealt changes the sum by rounding alone: four ranks with 8 samples
 // each take the steps of their number times the loss that rank 0 hears of.
 func TestRankZeroHearsOfAllRanks(t *testing.T) {

@@ -333,6 +333,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 	if r.Reduce != nil {
 		s.BaselineAlgorithm = r.algorithm()
 		s.PerShard = nil
+		s.AddClipped(r.Reduce.Clipped())
 	}
 	if layout.Teams(r.station.Config) {
 		s.Hierarchy, s.Computing = r.station.Config.Cluster.Hierarchy, r.station.Roles.Computes()
@@ -347,6 +348,7 @@ func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 		between += rep.Cross
 		if rep.Server != nil {
 			servers = append(servers, rep.Server.Spans)
+			s.AddClipped(rep.Server.Clipped.Clipped, rep.Server.Clipped.Of)
 			for _, sh := range rep.Server.Shards {
 				r.sumShard(&s.PerShard[sh.State.ID], sh)
 			}

@@ -214,6 +214,12 @@ func TestTheFirstNaNIsNamed(t *testing.T) {
 			check(t, "clip, topk", &p, append(payloads["topk"], clip...), shared)
 		}
 	}
+	mean := []string{"train.clip={norm: 1e3, of: mean}", "sync=[{match: '*', scheme: drop, contributors: step}]"}
+	for _, p := range plants() {
+		if p.place != "optimizer" {
+			check(t, "clip of the mean", &p, mean, nil)
+		}
+	}
 	for name, p := range map[string]plant{
 		"float16": {workers: []int{1}, device: bias(1e5, 5, 5, 1),
 			want: []string{"+Inf, arose in the payload: the push of fc2.bias[1] of worker 1 in iteration 2, encoded as float16",

@@ -102,7 +102,7 @@ func (s *Side) stageAhead(st *store, e *core.Effect) bool {
 	to.push, to.owner = to.own.F32(), -1
 	st.arrivals[e.To] = arrival{slot: e.Slot, missing: int32(len(st.sh.Pieces)), samples: e.Samples}
 	for _, piece := range a.landed {
-		s.sentInFrames = append(s.sentInFrames, s.landedInput(st, piece, e.To))
+		s.told = append(s.told, s.landedInput(st, piece, e.To))
 	}
 	a.landed = a.landed[:0]
 	return true

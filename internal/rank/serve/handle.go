@@ -14,7 +14,8 @@ func (s *Side) Handle() {
 		s.postDue()
 	}
 	arrived := func(h *wire.Header) { s.Step(core.Input{Kind: core.Arrived, Msg: *h}) }
-	for _, k := range []wire.Kind{wire.Push, wire.PushReady, wire.Taken, wire.Left, wire.Joined, wire.Closed, wire.Vote, wire.Waits} {
+	for _, k := range []wire.Kind{wire.Push, wire.PushReady, wire.Taken, wire.Left, wire.Joined, wire.Closed, wire.Normed, wire.Vote,
+		wire.Waits} {
 		net.HandleHeader(k, arrived)
 	}
 	if s.station.Routes.Keyed() != nil {

@@ -181,7 +181,7 @@ func (s *Side) reply(e *core.Effect) {
 		s.sendReply(st, &st.sh.Pieces[i], e)
 	}
 	if st.departures[e.To] = (departure{buf: e.Src, unsent: int32(st.messages[1])}); st.messages[1] == 0 {
-		s.sentInFrames = append(s.sentInFrames, core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To})
+		s.told = append(s.told, core.Input{Kind: core.ReplySent, Shard: e.Shard, Buf: e.Src, Worker: e.To})
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *Side) replyPiece(e *core.Effect) {
 	st := s.stores[e.Shard]
 	s.sendReply(st, &s.station.Plan.Pieces[e.Piece], e)
 	if s.station.Routes.Reply(e.Piece, e.To) == layout.InFrame {
-		s.sentInFrames = append(s.sentInFrames, core.Input{Kind: core.ReplyPieceSent, Piece: e.Piece, Worker: e.To})
+		s.told = append(s.told, core.Input{Kind: core.ReplyPieceSent, Piece: e.Piece, Worker: e.To})
 	}
 }
 

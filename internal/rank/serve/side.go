@@ -31,7 +31,7 @@ type Side struct {
 	node           *servernode.Server
 	stores         []*store      // by shard; nil: another server owns it
 	out            []core.Effect // scratch
-	sentInFrames   []core.Input  // replies sent in frames; the node hears of them after the current effects
+	told           []core.Input  // what the node hears after the current effects: replies sent in frames, and squares
 	dueAhead       []aheadPush   // receives to be posted ahead
 	posted         int           // receives posted ahead, in flight
 	byPiece        bool          // the node sends replies piece by piece, and is told of each piece
@@ -184,12 +184,12 @@ func (s *Side) stepAt(in core.Input, at time.Duration) {
 		for i := range s.out {
 			s.obey(&s.out[i])
 		}
-		if next == len(s.sentInFrames) {
+		if next == len(s.told) {
 			break
 		}
-		in = s.sentInFrames[next]
+		in = s.told[next]
 	}
-	s.sentInFrames = s.sentInFrames[:0]
+	s.told = s.told[:0]
 }
 
 func (s *Side) obey(e *core.Effect) {
@@ -205,6 +205,8 @@ func (s *Side) obey(e *core.Effect) {
 		s.stage(e)
 	case core.Fold:
 		s.fold(e)
+	case core.Norm:
+		s.norm(e)
 	case core.Commit:
 		s.o.Timeline.Begin(timeline.CommitIter(e))
 		s.commit(e)
@@ -294,6 +296,14 @@ func (s *Side) fold(e *core.Effect) {
 			s.o.Observer.Folded(e.Msg)
 		}
 	}
+}
+
+// norm computes the squares of the mean that the next commit of a shard will be of.
+func (s *Side) norm(e *core.Effect) {
+	s.beginFoldTime()
+	st := s.stores[e.Shard]
+	st.flush()
+	s.told = append(s.told, core.Input{Kind: core.Normed, Shard: e.Shard, Squares: st.math.Squares(e.Weight)})
 }
 
 func (s *Side) commit(e *core.Effect) {

@@ -14,7 +14,8 @@ import (
 )
 
 // clipped trains on one machine in the plainest way: the gradient of each worker is clipped in float64, as clip_grad_norm_ does, and the
-// step goes along their mean. Each of workers stands for ranks ranks that compute. It returns how many gradients were clipped.
+// step goes along their mean; or that mean is clipped. Each of workers stands for ranks ranks that compute. It returns how many were
+// clipped.
 func clipped(t *testing.T, c *configs.Config, workers, ranks, steps int) (flat []float32, times int) {
 	t.Helper()
 	set, err := cached(layout.DataSpec(c))
@@ -64,7 +65,9 @@ func clipped(t *testing.T, c *configs.Config, workers, ranks, steps int) (flat [
 				}
 			}
 			by := c.Train.Clip.Norm / (math.Sqrt(squares) + 1e-6)
-			if by < 1 {
+			if c.Train.Clip.OfMean() {
+				by = 1
+			} else if by < 1 {
 				times++
 			}
 			for k := range g {
@@ -73,9 +76,21 @@ func clipped(t *testing.T, c *configs.Config, workers, ranks, steps int) (flat [
 				}
 			}
 		}
+		by := 1.0
+		if c.Train.Clip.OfMean() {
+			var squares float64
+			for k := range mean {
+				for _, x := range mean[k] {
+					squares += x * x
+				}
+			}
+			if by = min(1, c.Train.Clip.Norm/(math.Sqrt(squares)+1e-6)); by < 1 {
+				times++
+			}
+		}
 		for k := range w {
 			for e := range w[k] {
-				w[k][e] -= float32(c.Train.Optimizer.LR * step[k](e, mean[k][e]))
+				w[k][e] -= float32(c.Train.Optimizer.LR * step[k](e, by*mean[k][e]))
 			}
 		}
 	}
@@ -129,6 +144,41 @@ func TestClippedRunsArePlainOnes(t *testing.T) {
 			without := trainOn(t, c.hosts, load(t, append([]string{"model={name: mlp, layers: [16, 12]}", "train.stop.updates=30"}, c.set...)...))
 			if d := relative(without.Parameters, want); d < 1e-3 {
 				t.Errorf("without clipping a run ends only %.3g away", d)
+			}
+		})
+	}
+}
+
+// The mean of an iteration is clipped by its norm over all servers, whatever parts of the model these have.
+func TestClippedMeansArePlainOnes(t *testing.T) {
+	for name, c := range map[string]struct {
+		hosts string
+		set   []string
+	}{
+		"1 server":  {"abcde", []string{"cluster.servers=1"}},
+		"2 servers": {"abcdef", []string{"cluster.servers=2", "shards.max_bytes=128B"}},
+		"by layer": {"abcdefg", []string{"cluster.servers=3", "train.optimizer={name: adam, lr: 0.01, epsilon: 1e-4}",
+			"shards={slice: layer, max_bytes: 128B}", "send={order: priority, window: 256B}"}},
+		"slices":   {"abcdef", []string{"cluster.servers=2", "shards={slice: slices, max_bytes: 128B}"}},
+		"one host": {"aaaaaa", []string{"cluster.servers=2"}},
+		"colocate": {"aabb", []string{"cluster={servers: 4, placement: colocate}", "shards.slice=layer"}},
+		"all wait": {"aaaaaa", []string{"cluster.servers=2", `sync=[{match: "*", scheme: drop, contributors: step, required: 4}]`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := load(t, append([]string{"model={name: mlp, layers: [16, 12]}", "train.stop.updates=30", "train.clip={norm: 1.4, of: mean}",
+				`sync=[{match: "*", scheme: drop, contributors: step}]`}, c.set...)...)
+			got := trainOn(t, c.hosts, cfg)
+			want, times := clipped(t, cfg, 4, 1, 30)
+			atMost(t, got.Parameters, want, 1e-5)
+			if times < 5 || times > 25 {
+				t.Errorf("%d of 30 means are clipped: the norm is badly chosen", times)
+			}
+			var counted, of int64
+			for _, s := range got.Servers {
+				counted, of = counted+s.Clipped.Clipped, of+s.Clipped.Of
+			}
+			if counted != int64(times) || of != 30 {
+				t.Errorf("the run counts %d of %d clipped means, want %d of 30", counted, of, times)
 			}
 		})
 	}

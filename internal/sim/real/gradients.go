@@ -287,6 +287,11 @@ func (f *floats) Norms(shard, slot int32, samples int64) (norm2, normInf, normW 
 	return st.math.Norms(st.slots[slot], st.bufs[f.s.Shard(shard).Cur], 1/float64(max(samples, 1)))
 }
 
+// Squares are those of the mean that the next commit of a shard will be of.
+func (f *floats) Squares(shard int32, weight float64) float64 {
+	return f.stores[shard].math.Squares(weight)
+}
+
 // PushLanded copies the piece of a push that transfer i has delivered to its slot.
 func (f *floats) PushLanded(i int32, t sim.Transfer, slot int32) {
 	p, st := &f.s.Plan().Pieces[t.Piece], &f.stores[t.Shard]
@@ -362,6 +367,7 @@ func (f *floats) Text() string {
 func (f *floats) Finish(r *sim.Result) {
 	r.Parameters = f.view.finish(r.Summary)
 	r.Records, r.LeftOut = f.view.records, f.view.leftOut
+	r.Summary.AddClipped(f.s.MeansClipped())
 	for i := range f.replicas {
 		if w := &f.replicas[i]; w.own != nil {
 			r.Summary.AddClipped(w.own.Clipped())

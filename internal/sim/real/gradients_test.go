@@ -145,6 +145,7 @@ func measuredIn(t *testing.T, o training, dir string) *metrics.Summary {
 func TestSameBitsAsARun(t *testing.T) {
 	images, residual, few := "data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}",
 		"model={name: resnet20}", "train.stop={updates: 6}"
+	clipMean, agreed := "train.clip={norm: 0.3, of: mean}", `sync=[{match: "*", scheme: drop, contributors: step}]`
 	mixed := `sync=[{match: "*.bias", scheme: ssp, staleness: 2}, {match: "fc1.*", scheme: asp}, {match: "*", scheme: dssp}]`
 	for name, set := range map[string][]string{
 		"bsp":                 nil,
@@ -257,7 +258,12 @@ func TestSameBitsAsARun(t *testing.T) {
 		"clip, pslite":     {"train.clip={norm: 0.4}", "baseline=pslite", "cluster.servers=2", "model={name: mlp, layers: [16, 8]}"},
 		"clip, asp, one worker": {"train.clip={norm: 0.4}", `sync=[{match: "*", scheme: asp}]`, "simulate.workers=1",
 			"model={name: mlp, layers: [16, 8]}"},
-		"every 24 samples, online": {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
+		"clip of the mean": {clipMean, agreed, "cluster.servers=3", "model={name: mlp, layers: [16, 8]}", "shards.max_bytes=256B"},
+		"clip of the mean, by layer": {clipMean, agreed, "cluster.servers=2", "model={name: mlp, layers: [16, 8]}", "shards.slice=layer",
+			"train.optimizer={name: adam, lr: 0.01}", "send={order: priority, window: 512B}"},
+		"clip of the mean, float16":    {clipMean, agreed, "cluster.servers=2", "payload={push: float16, pull: bfloat16}"},
+		"clip of the mean, statistics": {clipMean, agreed, images, residual, few, "cluster.servers=2", "shards.max_bytes=4KiB"},
+		"every 24 samples, online":     {"evaluate={every_samples: 24, where: online}", "cluster.servers=2"},
 	} {
 		if underRace && strings.HasSuffix(name, "statistics") {
 			continue // convolutions are about 20 times slower, and use the same goroutines as the other models
