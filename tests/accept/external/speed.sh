@@ -43,4 +43,4 @@ compare() {
 	low=$(sed -n "$((n >= 7 ? 2 : 1))p" "$2.ratios") high=$(sed -n "$((n >= 7 ? n - 1 : n))p" "$2.ratios")
 	figure "$1: $(middle "$2" 3) us per step ($(middle "$2" 4) of its processor), torch $(middle "$2" 1) us ($(middle "$2" 2)); steps per second $(printf %.2f "$ratio") times torch's ($(printf %.2f "$low") to $(printf %.2f "$high")), must be $3"
 }
-middle() { cut -d ' ' -f "$2" "$1" | sort -g | sed -n "$(((n + 1) / 2))p"; }
+middle() { cut -d ' ' -f "$2" "$1" | sort -g | awk '{ x[NR] = $1 } END { print x[int((NR + 1) / 2)] }'; }

@@ -1,7 +1,8 @@
 """A user's program for the scripts beside it.
 
     train.py MODEL DATA                         trains under fluentps
-    train.py MODEL DATA --plain BATCH --steps N alone: torch and its SGD, the same batches; with --ddp 2 in two processes
+    train.py MODEL DATA --plain BATCH --steps N alone: torch and its SGD, the same batches; with --ddp 2 in two processes, or, with
+                                                --rank R and --store tcp://HOST:PORT, as one of two
 """
 
 import argparse
@@ -66,8 +67,7 @@ def under_fluentps(o):
 
 def plain(rank, o):
     if o.ddp > 1:
-        store = f"tcp://127.0.0.1:{o.port}"
-        torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=o.ddp)
+        torch.distributed.init_process_group("gloo", init_method=o.store, rank=rank, world_size=o.ddp)
     net, (train, _) = nets.net(o.model), nets.data(o.data, o.model)
     if o.ddp > 1:
         net = torch.nn.parallel.DistributedDataParallel(net)
@@ -99,17 +99,19 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--ddp", type=int, default=1)
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--store")
     o = parser.parse_args()
     if os.environ.get("OMP_NUM_THREADS"):
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     if not o.plain:
         under_fluentps(o)
-    elif o.ddp == 1:
-        plain(0, o)
+    elif o.ddp == 1 or o.store:
+        plain(o.rank, o)
     else:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            o.port = free.getsockname()[1]
+            o.store = f"tcp://127.0.0.1:{free.getsockname()[1]}"
         torch.multiprocessing.spawn(plain, (o,), nprocs=o.ddp)
 
 
