@@ -11,6 +11,7 @@ import (
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/metrics/timings"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/external"
 )
 
 // beginWait starts a period in which the rank computes nothing.
@@ -41,6 +42,7 @@ type iteration struct {
 	rec         timings.Iteration // the record of the iteration
 	timing      timing
 	isLast      bool        // the iteration is the last of a checkpoint: known when its parameters have arrived
+	mayHurry    bool        // backward may begin before the loss is known here
 	clip        *steps.Clip // of what is pushed, or summed in a team; nil: nothing is clipped
 	isOwn       bool        // the batch is this worker's own, and this task is its first of the batch
 
@@ -100,6 +102,9 @@ func newIteration(w *Side) *iteration {
 	}
 	it.noteAllWritable = func() { it.allWritable = it.isAllWritable() }
 	it.noteWrite = func() {}
+	if m, ok := w.model.(interface{ Look(external.Looks) }); ok {
+		m.Look(external.Looks{AllReadable: func() bool { return it.allReadable }, AllWritable: it.hurries})
+	}
 	return it
 }
 
@@ -219,6 +224,7 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 		return false
 	}
 	w.feed.take(iter, w.station.Set.Train)
+	it.mayHurry = w.slow.to.None() // who is slowed down sleeps between its forward and its backward pass
 	loss, correct, err := w.model.Forward(w.feed.batch, it.forward)
 	if err != nil {
 		return w.failed(iter, "forward", err)

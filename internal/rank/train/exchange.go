@@ -146,3 +146,13 @@ func (w *Side) Report() *Report {
 	}
 	return rep
 }
+
+// hurries says whether backward may follow on forward without another word: all of the exchange before is over.
+func (it *iteration) hurries() bool {
+	if !it.mayHurry {
+		return false
+	}
+	it.mayHurry = false
+	it.awaitAllReadable() // which is what comes behind forward anyway
+	return it.allReadable && it.allWritable
+}

@@ -75,7 +75,7 @@ var inPass = map[string][]string{
 	"readytwice":    {"has sent READY of layer 1 a second time in one step"},
 	"nolayer":       {"has sent READY of layer 2, but the model has 2 layers"},
 	"doneearly":     {"has sent DONE, but layer 0 is not READY"},
-	"doneflags":     {"has sent DONE with flags 1, the largest is 0"},
+	"doneflags":     {"has sent DONE with flags 2, the largest is 1"},
 	"resultinstead": {"has sent RESULT where READY or DONE is expected"},
 
 	"nohits":     {"has sent RESULT without the number of samples that the model has right", "data.accuracy: false"},

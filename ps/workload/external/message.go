@@ -55,6 +55,7 @@ const (
 	HasGradients = 1 // PLACE
 	HasCorrect   = 1 // FORWARD, RESULT
 	KeepsState   = 1 // BOUND
+	AllReady     = 1 // DONE
 )
 
 // What STATE asks for, and what its answer says, as flags.
@@ -66,7 +67,7 @@ const (
 
 // flagsMax is by kind.
 var flagsMax = [kinds]uint8{Tensor: IsStatistic, Bound: KeepsState, Place: HasGradients, Forward: HasCorrect, Result: HasCorrect,
-	State: restoresState}
+	Done: AllReady, State: restoresState}
 
 const (
 	headBytes = 16

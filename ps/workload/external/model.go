@@ -15,9 +15,20 @@ type Model struct {
 	slot Slot
 
 	params, grads vectors
+	looks         Looks
 	isPlaced      bool // the child knows where they are
 	inPass        bool // between Forward and the end of Backward: the child's pass is held
 }
+
+// Looks are what a model may ask of whoever exchanges its parameters and gradients. They do not wait for other ranks.
+type Looks struct {
+	AllReadable func() bool // all parameters have arrived: nobody needs to wait for a layer
+	AllWritable func() bool // and all gradients may be overwritten, as soon as the loss is known
+}
+
+// Look sets them: each message that is not sent saves a wake-up of the child. Without them, a child hears of each layer and of the
+// gradients when that is their turn.
+func (m *Model) Look(l Looks) { m.looks = l }
 
 // vectors are the parameters or the gradients of a model, by tensor.
 type vectors struct {
@@ -286,10 +297,16 @@ func (m *Model) forward(x *dataset.Batch, wait func(layer int)) (loss float64, c
 			wait(l)
 		}
 		k += m.params.toChild(k, len(c.shapes.Layers[l].Params))
-		if wait != nil || l == len(c.shapes.Layers)-1 {
+		isLast := l == len(c.shapes.Layers)-1
+		if isLast || wait != nil && !(m.looks.AllReadable != nil && m.looks.AllReadable()) {
 			if err := c.tell(&Message{Kind: Have, A: uint32(l + 1)}); err != nil {
 				return 0, 0, err
 			}
+		}
+	}
+	if wait != nil && m.looks.AllWritable != nil && m.looks.AllWritable() {
+		if err := c.tell(&Message{Kind: Go}); err != nil {
+			return 0, 0, err
 		}
 	}
 	answer, err := c.hear()
@@ -330,17 +347,16 @@ func (m *Model) Backward(ready func(layer int)) error {
 	c.mu.Lock()
 	defer c.unlock()
 	m.inPass = false
-	if err := c.tell(&Message{Kind: Go}); err != nil {
-		return err
+	if c.order.state == waiting {
+		if err := c.tell(&Message{Kind: Go}); err != nil {
+			return err
+		}
 	}
 	next, k := len(c.shapes.Layers)-1, len(c.shapes.Params())
 	for {
 		answer, err := c.hear()
 		if err != nil {
 			return err
-		}
-		if answer.Kind == Done {
-			return nil
 		}
 		for ; next >= 0 && c.order.ready[next]; next-- {
 			n := len(c.shapes.Layers[next].Params)
@@ -351,6 +367,9 @@ func (m *Model) Backward(ready func(layer int)) error {
 			if ready != nil {
 				ready(next)
 			}
+		}
+		if answer.Kind == Done {
+			return nil
 		}
 	}
 }

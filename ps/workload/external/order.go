@@ -14,6 +14,7 @@ const (
 	idle                    // nothing: it waits for the parent
 	filling                 // FILLED
 	forwarding              // FORWARD
+	hurrying                // FORWARD: GO was said already
 	waiting                 // nothing: it waits for GO
 	backward                // READY, DONE
 	evaluating              // RESULT
@@ -23,7 +24,8 @@ const (
 
 var expects = [...]string{
 	greeting: "HELLO", binding: "TENSOR or BOUND", idle: "nothing before the next STEP, EVAL or BYE", filling: "FILLED", forwarding: "FORWARD",
-	waiting: "nothing before GO", backward: "READY or DONE", evaluating: "RESULT", stating: "STATE", ended: "nothing behind BYE",
+	hurrying: "FORWARD",
+	waiting:  "nothing before GO", backward: "READY or DONE", evaluating: "RESULT", stating: "STATE", ended: "nothing behind BYE",
 }
 
 // order checks the order of messages. It knows no contents but numbers of layers.
@@ -39,7 +41,7 @@ func (o *order) sent(k Kind) {
 	if !ok {
 		panic(fmt.Sprintf("external: %v is sent to a child of which %s is expected", k, expects[o.state]))
 	}
-	if o.state = next; k == Go {
+	if o.state = next; k == Go { // the ready are those of a step before
 		clear(o.ready)
 		o.left = len(o.ready)
 	}
@@ -59,6 +61,9 @@ func (o *order) afterSent(k Kind) (next state, ok bool) {
 	case Have:
 		return o.state, o.state == forwarding
 	case Go:
+		if o.state == forwarding {
+			return hurrying, true
+		}
 		return backward, o.state == waiting
 	case State:
 		return stating, o.state == idle
@@ -87,6 +92,8 @@ func (o *order) got(m *Message) error {
 		next = idle
 	case o.state == forwarding && m.Kind == Forward:
 		next = waiting
+	case o.state == hurrying && m.Kind == Forward:
+		next = backward
 	case o.state == backward && m.Kind == Ready:
 		if m.A >= uint32(len(o.ready)) {
 			return fmt.Errorf("READY of layer %d, but the model has %d layers", m.A, len(o.ready))
@@ -97,6 +104,12 @@ func (o *order) got(m *Message) error {
 		o.ready[m.A], next = true, backward
 		o.left--
 	case o.state == backward && m.Kind == Done:
+		if m.Flags == AllReady {
+			for l := range o.ready {
+				o.ready[l] = true
+			}
+			o.left = 0
+		}
 		if o.left > 0 {
 			return fmt.Errorf("DONE, but layer %d is not READY: every layer is READY once in a step, also one without a gradient",
 				slices.Index(o.ready, false))

@@ -16,7 +16,8 @@ var grammar = map[state]map[string]state{
 	idle: {"MAP": idle, "UNMAP": idle, "PLACE": idle, "FILL": filling, "STEP": forwarding, "EVAL": evaluating, "STATE": stating,
 		"BYE": ended},
 	filling:    {"filled": idle},
-	forwarding: {"HAVE": forwarding, "forward": waiting},
+	forwarding: {"HAVE": forwarding, "GO": hurrying, "forward": waiting},
+	hurrying:   {"forward": backward},
 	waiting:    {"GO": backward},
 	backward:   {"ready": backward, "done": idle}, // and see dumb
 	evaluating: {"result": idle},
@@ -32,7 +33,8 @@ type dumb struct {
 }
 
 // takes says whether a message may come, and notes it.
-func (d *dumb) takes(who string, k Kind, layer uint32) bool {
+func (d *dumb) takes(who string, m *Message) bool {
+	k, layer := m.Kind, m.A
 	word := k.String()
 	if who == "child" {
 		word = strings.ToLower(word)
@@ -63,7 +65,7 @@ func (d *dumb) takes(who string, k Kind, layer uint32) bool {
 		}
 		d.told = append(d.told, this)
 	case "done":
-		if len(d.told) != d.layers {
+		if len(d.told) != d.layers && m.Flags == 0 {
 			return false
 		}
 	}
@@ -79,6 +81,10 @@ func TestEachMessageInEachState(t *testing.T) {
 		}
 		for k := Hello; k < kinds; k++ {
 			for _, ready := range [][]bool{{false, false}, {false, true}, {true, true}} {
+				m := Message{Kind: k}
+				if k == Done && !ready[1] {
+					m.Flags = AllReady
+				}
 				told := map[bool]string{true: "ready 1", false: "none"}
 				d := &dumb{state: s, layers: 2}
 				for l, is := range ready {
@@ -87,8 +93,8 @@ func TestEachMessageInEachState(t *testing.T) {
 					}
 				}
 				o := order{state: s, ready: append([]bool(nil), ready...), left: 2 - len(d.told)}
-				want := d.takes("child", k, 0)
-				err := o.got(&Message{Kind: k})
+				want := d.takes("child", &m)
+				err := o.got(&m)
 				if (err == nil) != want || want && o.state != d.state {
 					t.Errorf("state %d, %s: %v of the child: %v, then state %d; want %v, %d", s, told[ready[1]], k, err, o.state, want, d.state)
 				}
@@ -97,7 +103,7 @@ func TestEachMessageInEachState(t *testing.T) {
 				}
 				d = &dumb{state: s, layers: 2}
 				o = order{state: s, ready: make([]bool, 2)}
-				want = d.takes("parent", k, 0)
+				want = d.takes("parent", &m)
 				if next, ok := o.afterSent(k); ok != want || ok && next != d.state {
 					t.Errorf("state %d: %v of the parent: %v, then state %d; want %v, %d", s, k, ok, next, want, d.state)
 				}
@@ -127,16 +133,19 @@ func TestOrderAgreesWithADumbOne(t *testing.T) {
 				k = likely(t, d.state)
 			}
 			m := Message{Kind: k, A: uint32(rapid.IntRange(0, layers).Draw(t, "a"))}
+			if k == Done && rapid.Bool().Draw(t, "all") {
+				m.Flags = AllReady
+			}
 			if _, may := o.afterSent(k); may && k != Fail {
 				before := o
-				if !d.takes("parent", k, 0) {
+				if !d.takes("parent", &m) {
 					t.Fatalf("%v may be sent in state %d", k, before.state)
 				}
 				o.sent(k)
 			} else if k != Bye {
 				before := d
 				err := o.got(&m)
-				if want := d.takes("child", k, m.A); (err == nil) != want {
+				if want := d.takes("child", &m); (err == nil) != want {
 					t.Fatalf("%v %d in state %d after %q: %v, want %v", k, m.A, before.state, before.told, err, want)
 				}
 			}

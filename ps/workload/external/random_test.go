@@ -95,7 +95,7 @@ func (s *stranger) hears() (m Message, ok bool) {
 		return m, false
 	}
 	m = Message{Kind: Kind(buf[0]), Flags: buf[1], A: binary.LittleEndian.Uint32(buf[4:]), B: binary.LittleEndian.Uint64(buf[8:])}
-	if !s.isBad && !s.order.takes("parent", m.Kind, 0) {
+	if !s.isBad && !s.order.takes("parent", &m) {
 		panic("the parent sends " + m.Kind.String())
 	}
 	return m, true
@@ -134,6 +134,10 @@ func (s *stranger) lives() {
 		case Go:
 			first := uint32(s.rng.IntN(2))
 			s.says(Message{Kind: Ready, A: first})
+			if s.rng.IntN(2) == 0 {
+				s.says(Message{Kind: Done, Flags: AllReady})
+				continue
+			}
 			s.says(Message{Kind: Ready, A: 1 - first})
 			s.says(Message{Kind: Done})
 		case Bye:
@@ -198,12 +202,12 @@ func (s *stranger) may(b []byte, right Message) bool {
 		return false
 	}
 	kind, flags, a, n := Kind(b[0]), b[1], binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])
-	hasFlags := kind == Tensor || kind == Bound || kind == Forward || kind == Result || kind == State || kind == Place
+	hasFlags := kind == Tensor || kind == Bound || kind == Forward || kind == Result || kind == State || kind == Place || kind == Done
 	hasText := kind == Hello || kind == Tensor || kind == Fail
 	if flags > 2 || flags == 2 && kind != State || flags == 1 && !hasFlags || len(b) > 16 && !hasText {
 		return false
 	}
-	if kind == Fail || !s.order.takes("child", kind, a) {
+	if kind == Fail || !s.order.takes("child", &Message{Kind: kind, A: a, Flags: flags}) {
 		return false
 	}
 	switch kind {

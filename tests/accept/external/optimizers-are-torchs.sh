@@ -16,7 +16,7 @@ declare -A rates=([sgd]=0.02 [momentum]=0.005 [nesterov]=0.005 [adam]=0.01 [adam
 single=("asp" "ssp, staleness: 2" "dssp, s_l: 1, s_u: 3" "pssp" "r2sp" "drop" "essp, staleness: 1" "asp, push: delta" "bsp, push: delta")
 
 job() { # RULE WORKERS SYNC
-	local dir=$TMP/job workers=$2 rule=$1 sync=$3 said keys= slice=even
+	local dir=$TMP/job workers=$2 rule=$1 sync=$3 said keys='' slice=even
 	if [ "$rule" = muon ]; then
 		keys=", others: {lr: 0.01}" slice=layer
 	fi

@@ -113,7 +113,7 @@ var faults = map[string]fault{
 	"readytwice":    {atGo, sends(message{kind: msgReady, a: 1}, message{kind: msgReady, a: 1})},
 	"nolayer":       {atGo, sends(message{kind: msgReady, a: 2})},
 	"doneearly":     {atGo, sends(message{kind: msgReady, a: 1}, message{kind: msgDone})},
-	"doneflags":     {atDone, sends(message{kind: msgDone, flags: 1})},
+	"doneflags":     {atDone, sends(message{kind: msgDone, flags: 2})},
 	"neverdone":     {atDone, sleeps},
 	"resultinstead": {atDone, sends(message{kind: msgResult, flags: 1})},
 

@@ -44,6 +44,7 @@ class Model:
     """The tensors of a script. Layers are numbered in the order of `tensors`."""
 
     tensors: List[Tensor]
+    last_is_done = False  # DONE leaves with the last layer that is READY: nobody writes a gradient behind that
 
     def index(self) -> None:
         """Numbers the layers."""
@@ -71,7 +72,7 @@ class Model:
         """A step begins."""
 
     def end(self) -> None:
-        """A step ends: DONE is next."""
+        """A step ends."""
 
     def backward(self, step: "Step", loss: Any, correct: Optional[int], mean: bool) -> None:
         """Step.backward."""

@@ -363,12 +363,18 @@ class Session:
         self._is_ready = [False] * layers
 
     def ready(self, layer: int) -> None:
-        """Sends READY of a layer, or holds it until the next large one: each wakes the parent, at up to 50 us."""
+        """Sends READY of a layer, or holds it until the next large one: each wakes the parent, at up to 50 us.
+
+        Where the model says so, all that is held leaves with the last layer as one DONE.
+        """
         if self._is_ready[layer]:
             raise Error(f"layer {self.model.layers[layer]} is ready a second time in one step")
         self._is_ready[layer] = True
         self.unready -= 1
-        self._held.append(self._ready_packets[layer])
+        if self.unready == 0 and self.model.last_is_done:
+            self._held = [w.packet(w.DONE, w.ALL_READY)]
+        else:
+            self._held.append(self._ready_packets[layer])
         self._held_bytes += self._layer_bytes[layer]
         if self._held_bytes >= _HOLD or self.unready == 0:
             for data in self._held:

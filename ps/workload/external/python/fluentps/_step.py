@@ -9,8 +9,6 @@ from ._wire import DONE, Error, packet
 if TYPE_CHECKING:
     from ._session import Session
 
-_DONE = packet(DONE)
-
 
 class Step:
     """A batch of rows: `rows` are their numbers, `iteration` that of the step, `evaluate` is True for test rows."""
@@ -163,4 +161,5 @@ class Step:
             ps.ready_rest()
         ps.model.end()
         self._over = True
-        ps.link.send(_DONE)
+        if not ps.model.last_is_done:
+            ps.link.send(packet(DONE))

@@ -63,6 +63,8 @@ def keep_freed_memory() -> None:
 class TorchModel(Model):
     """The tensors of a module, its hooks, and its views of shared memory."""
 
+    last_is_done = True
+
     def __init__(self, ps: "Session", net: Any) -> None:
         self._ps = ps
         self._net = net

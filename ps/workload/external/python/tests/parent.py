@@ -212,24 +212,31 @@ class Parent:
     def _ready(self):
         gradients, self.order = [None] * len(self.names), []
         while True:
-            kind, _, layer, _, _ = self.expect(w.READY, w.DONE)
+            kind, flags, layer, _, _ = self.expect(w.READY, w.DONE)
             if kind == w.DONE:
+                if flags:  # the rest is READY, last layer first
+                    for layer in reversed(range(len(self.layers))):
+                        if layer not in self.order:
+                            self._is_ready(layer, gradients)
                 break
             if layer >= len(self.layers) or layer in self.order:
                 raise Wrong(f"READY {layer} a second time, or too large")
-            self.order.append(layer)
-            for i in self._tensors(layer):
-                gradients[i] = self.grads[i].copy()
-                if (gradients[i] == SENTINEL).any():
-                    raise Wrong(f"READY {layer}, but {self.names[i]} has no gradient")
-                self.params[i][...] = np.nan  # the child reads it no longer
-                self.grads[i][...] = SENTINEL
+            self._is_ready(layer, gradients)
         if len(self.order) != len(self.layers):
             raise Wrong(f"DONE, but only {self.order} were READY")
         for g, name in zip(self.grads, self.names):
             if not (g == SENTINEL).all():
                 raise Wrong(f"gradient of {name} was written behind READY")
         return gradients
+
+    def _is_ready(self, layer, gradients):
+        self.order.append(layer)
+        for i in self._tensors(layer):
+            gradients[i] = self.grads[i].copy()
+            if (gradients[i] == SENTINEL).any():
+                raise Wrong(f"READY {layer}, but {self.names[i]} has no gradient")
+            self.params[i][...] = np.nan  # the child reads it no longer
+            self.grads[i][...] = SENTINEL
 
     def evaluate(self, rows):
         """Returns loss and hits (None: not counted) of test rows. Slot 0 is poisoned meanwhile."""

@@ -58,6 +58,14 @@ class Ready(unittest.TestCase):
         self.assertEqual(ps.link.sent, [(w.FORWARD, 3), (w.READY, 0), (w.READY, 1)])
         self.assertEqual(ps.unready, 0)
 
+    def test_the_last_and_what_is_held_leave_as_done(self):
+        ps = session((100_000, 10, 10), (w.HAVE, 0, 3, 0), (w.GO, 0, 0, 0))
+        ps.model.last_is_done = True
+        ps.forward(1.5, 3, 8)
+        for layer in (0, 2, 1):
+            ps.ready(layer)
+        self.assertEqual(ps.link.sent, [(w.FORWARD, 3), (w.READY, 0), (w.DONE, 0)])
+
 
 class Misuse(unittest.TestCase):
     def test_messages_of_a_parent_that_is_wrong(self):

@@ -205,13 +205,13 @@ class Wrongs(unittest.TestCase):
             p.ended(1)
 
     def test_a_script_that_changes_parameters(self):
-        self.fails("optimizer", "parameter 0.weight was changed", "optimizer.step()")
+        self.fails("optimizer", "parameter 0.weight was changed", "optimizer.step()", steps=2)
 
     def test_a_parameter_that_is_elsewhere(self):
-        self.fails("moves", "parameter 0.weight has left", "before ps.bind")
+        self.fails("moves", "parameter 0.weight has left", "before ps.bind", steps=2)
 
     def test_backward_twice(self):
-        self.fails("two backward", "s.accumulate(k)")
+        self.fails("two backward", "s.accumulate(k)", steps=2)
 
     def test_a_step_without_a_loss(self):
         self.fails("skips", "step 0 has ended with no loss", steps=2)
