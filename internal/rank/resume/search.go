@@ -209,8 +209,8 @@ func (r *Search) finish(from *Origin, bad []string) error {
 			r.station.Log.Warn("resume: going on from the one before", "checkpoint", from.Dir)
 		}
 		if r.station.Config.Data.Sampler == dataset.SamplerScript {
-			r.station.Log.Warn("resume: data.sampler is script: the program picks its samples from its beginning on, so the parameters " +
-				"will not be those of a run that was not interrupted")
+			r.station.Log.Warn("resume: data.sampler is script: a checkpoint does not hold where the program is in its samples, so the " +
+				"parameters may differ from those of a run that was not interrupted")
 		}
 		if init, now := configs.Values(r.station.Config)["model.init"]; now && init != from.Manifest.Config["model.init"] {
 			r.station.Log.Warn("resume: model.init has no effect: the parameters are those of the checkpoint; to start with "+

@@ -23,14 +23,19 @@ from ._step import Step
 from ._wire import Error, ParentGone
 
 if TYPE_CHECKING:
+    from ._ddp import ddp_hook as ddp_hook
     from ._optimizer import Optimizer as Optimizer
 
 __all__ = ["Alone", "Error", "ParentGone", "RunEnded", "Session", "Step", "join"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Optimizer":  # it needs torch, and scripts with ps.arrays do without
+    if name == "Optimizer":  # these need torch, and scripts with ps.arrays do without
         from ._optimizer import Optimizer
 
         return Optimizer
+    if name == "ddp_hook":
+        from ._ddp import ddp_hook
+
+        return ddp_hook
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

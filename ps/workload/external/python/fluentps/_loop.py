@@ -30,7 +30,52 @@ class RunEnded(SystemExit):
         return "the run has ended: ps.running is False, and ps.loop(loader) ends by itself"
 
 
-class OwnLoop:
+class Loop:
+    """What the script calls in its loop."""
+
+    begun = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the run has ended."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Waits for the first step, once."""
+        raise NotImplementedError
+
+    def step(self, loss: Any, correct: Optional[int], mean: bool) -> None:
+        """Ends the present step, and waits until the next may begin, or until the run has ended."""
+        raise NotImplementedError
+
+    def passed(self, n: int) -> bool:
+        """Pass n over the loader has ended. Says whether it was the last."""
+        return False
+
+    def loop(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """Session.loop."""
+        self.begin()
+        sampler = getattr(loader, "sampler", None)
+        for n in itertools.count():
+            if hasattr(sampler, "set_epoch"):  # else a DistributedSampler has the same order in each pass
+                sampler.set_epoch(n)
+            empty = True
+            for batch in loader:
+                empty = False
+                if not self.closed:
+                    yield batch
+                if self.closed:
+                    return
+            if empty:
+                raise Error(
+                    f"ps.loop got no batch in pass {n + 1} over {type(loader).__name__}: give it what can be iterated "
+                    "again and has batches, such as a DataLoader"
+                )
+            if self.passed(n + 1):
+                return
+
+
+class OwnLoop(Loop):
     """Takes the steps of a run one by one. The script calls it, where ps.steps would call the script."""
 
     def __init__(
@@ -42,7 +87,6 @@ class OwnLoop:
     ) -> None:
         self._ps = ps
         self._evaluate = evaluate
-        self._alone = isinstance(ps.link, AloneLink)
         if isinstance(ps.link, AloneLink):
             ps.link.own_loop = True
             ps.test_rows = test_rows or 0
@@ -50,7 +94,6 @@ class OwnLoop:
             self._check()
             atexit.register(ps.link.fail, _EARLY)  # it comes before that of ps.watch, which speaks of ps.steps
         ps.own = self
-        self.begun = False
         self._steps = ps.steps(rows, test_rows, evaluate)
 
     def _check(self) -> None:
@@ -66,51 +109,27 @@ class OwnLoop:
                 "fluentps.Optimizer(ps, net, evaluate=evaluate), or set data.test_rows: 0 in the YAML"
             )
 
+    @property
+    def closed(self) -> bool:
+        return self._ps.link.closed
+
     def begin(self) -> None:
-        """Waits for the first step, once."""
         if not self.begun:
             self.begun = True
             next(self._steps, None)
 
     def step(self, loss: Any, correct: Optional[int], mean: bool) -> None:
-        """Ends the present step, and waits until the next may begin, or until the run has ended."""
         ps = self._ps
-        if not self.begun:
-            raise Error(
-                "opt.step before the network was called: its parameters come when net(x) is called first. Compute the "
-                "loss by net(x), or loop by ps.loop(loader)"
-            )
         if ps.step is None:
             raise Error("opt.step after an error in the step before: let that error end the script")
         ps.step.done(loss, correct, mean)
         next(self._steps, None)
 
-    def loop(self, loader: Iterable[Any]) -> Iterator[Any]:
-        """Session.loop."""
-        self.begin()
-        sampler = getattr(loader, "sampler", None)
-        for n in itertools.count():
-            if hasattr(sampler, "set_epoch"):  # else a DistributedSampler has the same order in each pass
-                sampler.set_epoch(n)
-            empty = True
-            for batch in loader:
-                empty = False
-                if not self._ps.link.closed:
-                    yield batch
-                if self._ps.link.closed:
-                    return
-            if empty:
-                raise Error(
-                    f"ps.loop got no batch in pass {n + 1} over {type(loader).__name__}: give it what can be iterated "
-                    "again and has batches, such as a DataLoader"
-                )
-            if self._alone and self._passed(n + 1):
-                return
-
-    def _passed(self, n: int) -> bool:
-        """Without a parent: tells of a pass, and says whether it was the last."""
+    def passed(self, n: int) -> bool:
+        """Without a parent, it tells of the pass. Alone says how many there are."""
         ps = self._ps
-        assert isinstance(ps.link, AloneLink)
+        if not isinstance(ps.link, AloneLink):
+            return False
         said = ps.link.told(n)
         if ps.test_rows and self._evaluate is not None:
             total, hits = 0.0, 0

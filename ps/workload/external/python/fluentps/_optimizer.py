@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, NoReturn, Optional
 
 import torch
 
-from ._loop import OwnLoop, RunEnded
+from ._ddp import DDP, Follower, Leader
+from ._loop import Loop, OwnLoop, RunEnded
 from ._wire import Error
 
 if TYPE_CHECKING:
@@ -26,38 +27,73 @@ class Optimizer(torch.optim.Optimizer):
     """Stands where a script has its optimizer. The script keeps its loop and its samples: data.sampler is script.
 
     ps: what fluentps.join returns. net: a module, which is bound as by ps.bind. evaluate, rows, test_rows: as for
-    ps.steps; evaluate is called within step. Each step counts as the rows of a batch of the run.
+    ps.steps; evaluate is called within step. Each step counts as the rows of a batch of the run. net may be a
+    DistributedDataParallel: rank 0 of its group has joined the run, and ps is None in the others.
     """
 
     # super().__init__ is not called: it would make param_groups, which nothing here obeys. Being an optimizer of torch
     # makes schedulers ask for param_groups, and so say what to do instead.
     def __init__(
         self,
-        ps: "Session",
+        ps: Optional["Session"],
         net: torch.nn.Module,
         evaluate: Optional[Callable[[List[int]], Any]] = None,
         rows: Optional[int] = None,
         test_rows: Optional[int] = None,
     ) -> None:
+        wrapper = net if isinstance(net, DDP) else None
+        net = net if wrapper is None else wrapper.module
         if not isinstance(net, torch.nn.Module):
             raise Error(
                 f"fluentps.Optimizer got a {type(net).__name__}, need the module itself: fluentps.Optimizer(ps, net)"
             )
-        if ps.own is not None:
+        if ps is not None and ps.own is not None:
             raise Error("fluentps.Optimizer is made a second time: make one, for a module that has all parameters")
-        self._ps = ps
-        self._loop = OwnLoop(ps, evaluate, rows, test_rows)
-        if ps.model is None:
-            ps.bind(net)
+        self._loop: Loop
+        if ps is None:
+            self._follow(wrapper)
+        else:
+            self._join(ps, net, wrapper, evaluate, rows, test_rows)
         self._params = [p for p in net.parameters() if p.requires_grad]
         self._starters: List[Any] = []
-        if ps.mode == "probe":
-            self._loop.begin()
-            raise RunEnded
         for module in net.modules():
             handle = module.register_forward_pre_hook(self._start)
             module._forward_pre_hooks.move_to_end(handle.id, last=False)  # before those that wait for a layer
             self._starters.append(handle)
+
+    def _follow(self, wrapper: Optional[DDP]) -> None:
+        if wrapper is None:
+            raise Error(
+                "fluentps.Optimizer got no run: ps may be None only in the other processes of a network that "
+                "DistributedDataParallel wraps. Pass what fluentps.join() returns"
+            )
+        follower = Follower(wrapper)
+        if follower.probes:
+            raise RunEnded
+        self._loop = follower
+
+    def _join(
+        self, ps: "Session", net: torch.nn.Module, wrapper: Optional[DDP], evaluate: Any, rows: Any, test_rows: Any
+    ) -> None:
+        if wrapper is None:
+            self._loop = OwnLoop(ps, evaluate, rows, test_rows)
+        else:
+            self._loop = Leader(ps, wrapper, evaluate, rows, test_rows)
+        if ps.model is None:
+            ps.bind(net)
+        if ps.mode == "probe":
+            OwnLoop.begin(ps.own)  # BYE follows
+            raise RunEnded
+
+    @property
+    def running(self) -> bool:
+        """As ps.running, also in processes that have no ps."""
+        self._loop.begin()
+        return not self._loop.closed
+
+    def loop(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """As ps.loop, also in processes that have no ps."""
+        return self._loop.loop(loader)
 
     def _start(self, *_: Any) -> None:
         """Forward needs the parameters for the first time. Until then the script may still load values of its own."""
@@ -77,11 +113,16 @@ class Optimizer(torch.optim.Optimizer):
         if callable(closure) and not isinstance(closure, torch.Tensor):
             with torch.enable_grad():
                 loss = result = closure()
-        if self._ps.link.closed:
+        if self._loop.closed:
             raise RunEnded
         self._check(loss)
+        if not self._loop.begun:
+            raise Error(
+                "opt.step before the network was called: its parameters come when net(x) is called first. Compute the "
+                "loss by net(x), or loop by ps.loop(loader)"
+            )
         gradients = [p.grad for p in self._params]
-        if self._loop.begun and all(g is None for g in gradients):
+        if all(g is None for g in gradients):
             raise Error("opt.step(loss) without a gradient: call loss.backward() before it")
         self._loop.step(loss, correct, mean)
         for p, g in zip(self._params, gradients):

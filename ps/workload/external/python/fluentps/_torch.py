@@ -142,6 +142,12 @@ class TorchModel(Model):
         else:
             self._load(layer)
 
+    def reach_all(self) -> None:
+        """Waits for all layers."""
+        for layer, is_todo in enumerate(self._todo):
+            if is_todo:
+                self._reach(layer)
+
     def _load(self, layer: int) -> None:
         self._ps.wait(layer)
         for i in self._copied[layer]:

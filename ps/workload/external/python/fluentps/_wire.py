@@ -86,7 +86,8 @@ class SocketLink(Link):
         except OSError as e:
             raise Error(
                 f"FLUENTPS_CHILD says that descriptor {descriptor} leads to the parent, but: {e.strerror}. "
-                "Start the script itself, not through a program that closes descriptors"
+                "Start the script itself, not through a program that closes descriptors, such as torchrun: a script "
+                "may start further processes"
             ) from None
         self._buffer = bytearray(HEAD.size + TEXT_MAX)
         self._socket_send = self._socket.send

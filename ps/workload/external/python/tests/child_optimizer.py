@@ -63,6 +63,7 @@ def refused(ps, opt, net, x, y):
     """Calls that are refused. None of them does harm to the step that follows."""
     told("first", opt.step, torch.tensor(1.0))
     told("parameters", fp.Optimizer, ps, net.parameters())
+    told("no run", fp.Optimizer, None, net)
     told("twice", fp.Optimizer, ps, net)
     told("empty", lambda: list(ps.loop([])))
     loss = F.cross_entropy(net(x), y)

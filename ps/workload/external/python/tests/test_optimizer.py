@@ -158,6 +158,7 @@ class Wrongs(unittest.TestCase):
             "no optimizer": ("make the optimizer first",),
             "first": ("before the network was called",),
             "parameters": ("got a generator", "fluentps.Optimizer(ps, net)"),
+            "no run": ("DistributedDataParallel", "what fluentps.join() returns"),
             "twice": ("a second time",),
             "empty": ("no batch in pass 1 over list",),
             "no gradient": ("call loss.backward()",),
