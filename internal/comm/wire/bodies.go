@@ -125,22 +125,34 @@ func SnapshotLooked(index int64) Header { return Header{Kind: Looked, Iter: inde
 // SnapshotToEvaluate is the message with which rank 0 has another rank evaluate a snapshot.
 func SnapshotToEvaluate(index int64) Header { return Header{Kind: Evaluate, Iter: index} }
 
-// Evaluation is the result for a snapshot.
+// CheckpointToEvaluate is the same for the checkpoint of a number in the run folder.
+func CheckpointToEvaluate(number int64) Header {
+	return Header{Kind: Evaluate, Iter: number, Flags: Save}
+}
+
+// Evaluation is the result for a snapshot, or for a checkpoint.
 type Evaluation struct {
-	Index   int64
+	Index   int64   // of the snapshot, or the number of the checkpoint
 	Loss    float64 // sum over the test rows
 	Correct int64
 	Took    time.Duration
+	of      uint8 // Save: it is of a checkpoint
 }
+
+// ToEvaluate reads what asks for an evaluation. The numbers of its result are to be filled in.
+func ToEvaluate(h *Header) Evaluation { return Evaluation{Index: h.Iter, of: h.Flags & Save} }
+
+// OfCheckpoint says whether it is of a checkpoint.
+func (e *Evaluation) OfCheckpoint() bool { return e.of != 0 }
 
 // Header is the message of an evaluation.
 func (e Evaluation) Header() Header {
-	return Header{Kind: Evaluated, Iter: e.Index, Loss: e.Loss, Correct: e.Correct, Blocked: int64(e.Took)}
+	return Header{Kind: Evaluated, Iter: e.Index, Flags: e.of, Loss: e.Loss, Correct: e.Correct, Blocked: int64(e.Took)}
 }
 
 // EvaluationOf reads it.
 func EvaluationOf(h *Header) Evaluation {
-	return Evaluation{Index: h.Iter, Loss: h.Loss, Correct: h.Correct, Took: time.Duration(h.Blocked)}
+	return Evaluation{Index: h.Iter, of: h.Flags & Save, Loss: h.Loss, Correct: h.Correct, Took: time.Duration(h.Blocked)}
 }
 
 // SnapshotIndex returns the snapshot that one of these messages is about.

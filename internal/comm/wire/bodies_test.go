@@ -56,7 +56,14 @@ func TestBodiesRoundTrip(t *testing.T) {
 // An evaluation comes back as it was, also one whose loss is no number.
 func TestEvaluationsComeBack(t *testing.T) {
 	half := Evaluation{Index: 7, Loss: 1.5, Correct: 3, Took: time.Second}
-	for _, e := range []Evaluation{{}, half, {Index: 1, Loss: math.Inf(1)}, {Loss: math.NaN()}} {
+	asked := CheckpointToEvaluate(9)
+	ofCheckpoint := ToEvaluate(&asked)
+	snapshot := SnapshotToEvaluate(9)
+	if !ofCheckpoint.OfCheckpoint() || ofCheckpoint.Index != 9 || ToEvaluate(&snapshot) != (Evaluation{Index: 9}) {
+		t.Errorf("a checkpoint to evaluate came back as %+v", ofCheckpoint)
+	}
+	ofCheckpoint.Loss = 2
+	for _, e := range []Evaluation{{}, half, ofCheckpoint, {Index: 1, Loss: math.Inf(1)}, {Loss: math.NaN()}} {
 		h := e.Header()
 		got := EvaluationOf(&h)
 		if math.IsNaN(e.Loss) != math.IsNaN(got.Loss) || !math.IsNaN(e.Loss) && got != e {

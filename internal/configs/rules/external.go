@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fluentps/internal/configs/keys"
-	"fluentps/internal/configs/settings"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
@@ -39,10 +38,6 @@ func (w *checks) crossExternal(t *keys.Table) {
 	}
 	if l := t.ByPath["device.kind"]; !l.Bad && c.Device.Kind == "cuda" {
 		w.Fatal(l.Node, l.Path, "set auto", "is for models of ours: the program of model external chooses its device itself")
-	}
-	if l := t.ByPath["checkpoint.best"]; !l.Bad && c.Checkpoint.Best != settings.BestNone {
-		w.Fatal(l.Node, l.Path, "leave it out, and keep more checkpoints with checkpoint.keep",
-			"judges each checkpoint on server 0, but only workers have the program of model external")
 	}
 	if l := t.ByPath["simulate.gradients"]; !l.Bad && c.Simulate.Gradients {
 		w.Fatal(l.Node, l.Path, "set false: the simulator then models the times alone",

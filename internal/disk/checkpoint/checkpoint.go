@@ -138,6 +138,18 @@ func numberOf(name string) (int64, bool) {
 
 func nameOf(n int64) string { return fmt.Sprintf("%0*d", nameDigits, n) }
 
+// Dir is the folder of the checkpoint of a number in a run folder, and NumberOf the number of such a folder; 0: it is none.
+func Dir(run string, number int64) string { return filepath.Join(run, Folder, nameOf(number)) }
+
+// NumberOf is the reverse of Dir.
+func NumberOf(dir string) int64 {
+	n, ok := numberOf(filepath.Base(dir))
+	if !ok {
+		return 0
+	}
+	return n
+}
+
 // Open reads the manifest of a checkpoint. It fails if the manifest is missing, damaged, of another program, or of a later format.
 func Open(dir string) (*Manifest, error) {
 	text, err := durable.ReadFile(filepath.Join(dir, manifestName), manifestMax)

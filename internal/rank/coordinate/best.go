@@ -13,8 +13,8 @@ import (
 )
 
 // Which checkpoint is the best: rank 0 reads each finished checkpoint from disk and evaluates its parameters on the test
-// set, beside training and in turn with its other evaluations. It keeps the best checkpoint so far. The next checkpoint
-// begins only after that. The final checkpoint has been evaluated already.
+// set, beside training and in turn with its other evaluations, or the rank of worker 0 does so for it. Rank 0 keeps the
+// best checkpoint so far. The next checkpoint begins only after that. The final checkpoint has been evaluated already.
 
 // best is what rank 0 knows of the best checkpoint of the run. Only the goroutine that judges uses it.
 type best struct {
@@ -42,13 +42,12 @@ func (o *online) judged() {
 func (o *online) judge() {
 	r, dir := o.l.r, o.checkpoint
 	defer r.station.Guard()
-	err := o.take(dir)
+	err := take(o.e, dir)
 	var failed error // of what computes, which ends the run; err loses no more than a best checkpoint
 	if err == nil {
 		var s evaluate.Sum
-		s, failed = o.e.Alone()
-		if rows := float64(r.station.Set.Test.Rows()); failed == nil && !r.Halted.Load() {
-			err = o.best.consider(r, dir, s.Loss/rows, float64(s.Correct)/rows)
+		if s, failed = o.e.Alone(); failed == nil {
+			err = o.weigh(dir, s)
 		}
 	}
 	r.station.Transport.Post(func() {
@@ -56,33 +55,48 @@ func (o *online) judge() {
 			r.station.Net.Fail(failed)
 			return
 		}
-		o.busy = false
-		o.judged()
-		if err != nil {
-			r.station.Log.Warn("the best checkpoint: " + err.Error())
-		}
-		o.next()
+		o.hasJudged(err)
 	})
 }
 
-// take reads the parameters of a checkpoint into the arena of the evaluator.
-func (o *online) take(dir string) error {
+// weigh keeps a checkpoint of these sums over the test rows as the best, if it is.
+func (o *online) weigh(dir string, s evaluate.Sum) error {
+	r := o.l.r
+	if r.Halted.Load() {
+		return nil
+	}
+	rows := float64(r.station.Set.Test.Rows())
+	return o.best.consider(r, dir, s.Loss/rows, float64(s.Correct)/rows)
+}
+
+// hasJudged goes on behind the judging of a checkpoint. err loses no more than a best checkpoint.
+func (o *online) hasJudged(err error) {
+	o.busy = false
+	o.judged()
+	if err != nil {
+		o.l.r.station.Log.Warn("the best checkpoint: " + err.Error())
+	}
+	o.next()
+}
+
+// take reads the parameters of a checkpoint into the arena of an evaluator.
+func take(e *evaluate.Evaluator, dir string) error {
 	m, err := checkpoint.Open(dir)
 	if err != nil {
 		return err
 	}
 	for server := range m.Servers {
-		e, err := m.File(checkpoint.ServerFile(server))
+		file, err := m.File(checkpoint.ServerFile(server))
 		if err != nil {
 			continue // a server without shards writes no file
 		}
 		var state serve.State
-		vectors, err := checkpoint.ReadFile(dir, e, &state)
+		vectors, err := checkpoint.ReadFile(dir, file, &state)
 		if err != nil {
 			return err
 		}
 		for _, sh := range state.Shards {
-			copy(o.e.Params()[sh.Lo:sh.Hi], vectors[0])
+			copy(e.Params()[sh.Lo:sh.Hi], vectors[0])
 			vectors = vectors[sh.Vectors:]
 		}
 	}

@@ -15,7 +15,12 @@ func (l *Lead) Handle() {
 	if o := l.evals.online; o != nil && o.e == nil {
 		net.HandleHeader(wire.Evaluated, func(h *wire.Header) {
 			v := wire.EvaluationOf(h)
-			o.evaluated(evaluate.Sum{Loss: v.Loss, Correct: v.Correct}, v.Took)
+			s := evaluate.Sum{Loss: v.Loss, Correct: v.Correct}
+			if v.OfCheckpoint() {
+				o.hasJudged(o.weigh(o.checkpoint, s))
+				return
+			}
+			o.evaluated(s, v.Took)
 		})
 	}
 	if l.deals.coordinator != nil {
@@ -29,7 +34,7 @@ func (l *Lead) Handle() {
 // HandleEvaluations registers the messages of a rank that evaluates for rank 0, if this is one.
 func (r *Run) HandleEvaluations() {
 	if r.answers != nil {
-		r.station.Net.HandleHeader(wire.Evaluate, func(h *wire.Header) { r.answers.answer(h.SnapshotIndex()) })
+		r.station.Net.HandleHeader(wire.Evaluate, func(h *wire.Header) { r.answers.answer(wire.ToEvaluate(h)) })
 	}
 }
 

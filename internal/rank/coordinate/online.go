@@ -1,10 +1,12 @@
 package coordinate
 
 import (
+	"math"
 	"slices"
 	"time"
 
 	"fluentps/internal/comm/wire"
+	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/rank/evaluate"
 )
 
@@ -32,6 +34,11 @@ func (o *online) next() {
 	case o.busy || o.closed || l.end.reason != "":
 	case o.checkpoint != "":
 		o.busy, o.judging = true, true
+		if o.e == nil {
+			h := wire.CheckpointToEvaluate(checkpoint.NumberOf(o.checkpoint))
+			l.station.Net.Send(o.at, &h)
+			return
+		}
 		go o.judge()
 	case o.nextIndex < len(l.evals.complete):
 		o.busy = true
@@ -112,14 +119,29 @@ type answers struct {
 	e *evaluate.Evaluator
 }
 
-// answer evaluates a snapshot. Rank 0 asks for one at a time.
-func (a *answers) answer(k int64) {
-	a.e.Fetch(k, func() { go a.evaluate(k) })
+// answer evaluates a snapshot or a checkpoint. Rank 0 asks for one at a time.
+func (a *answers) answer(v wire.Evaluation) {
+	if v.OfCheckpoint() {
+		go a.evaluate(v)
+		return
+	}
+	a.e.Fetch(v.Index, func() { go a.evaluate(v) })
 }
 
-func (a *answers) evaluate(k int64) {
+func (a *answers) evaluate(v wire.Evaluation) {
 	st := a.r.station
 	defer st.Guard()
+	if v.OfCheckpoint() {
+		if err := take(a.e, checkpoint.Dir(a.r.Folder.Dir, v.Index)); err != nil { // no more is lost than a best checkpoint
+			st.Transport.Post(func() {
+				st.Log.Warn("the best checkpoint: " + err.Error())
+				v.Loss = math.NaN()
+				h := v.Header()
+				st.Net.Send(0, &h)
+			})
+			return
+		}
+	}
 	from := time.Now()
 	s, err := a.e.Alone()
 	took := time.Since(from)
@@ -128,7 +150,8 @@ func (a *answers) evaluate(k int64) {
 			st.Net.Fail(err)
 			return
 		}
-		h := wire.Evaluation{Index: k, Loss: s.Loss, Correct: s.Correct, Took: took}.Header()
+		v.Loss, v.Correct, v.Took = s.Loss, s.Correct, took
+		h := v.Header()
 		st.Net.Send(0, &h)
 	})
 }

@@ -1,9 +1,13 @@
 package runtime
 
 import (
+	"encoding/binary"
+	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"fluentps/internal/disk/checkpoint"
 	"fluentps/ps/workload/external/externaltest"
 )
 
@@ -41,4 +45,52 @@ func TestAProgramThatFailsInAnEvaluationEndsTheRun(t *testing.T) {
 	if errs[1] == nil || !strings.Contains(errs[1].Error(), "has sent RESULT without the number of samples") {
 		t.Errorf("rank 1, of worker 0, ends with %v", errs[1])
 	}
+}
+
+// Each checkpoint of a run is judged by the program of worker 0: the best is the one whose parameters have the least loss, to the bit.
+func TestAProgramJudgesCheckpoints(t *testing.T) {
+	shapes := shapesFile(t)
+	for _, placement := range []string{"spread", "colocate"} {
+		dir, ranks := filepath.Join(t.TempDir(), "out"), map[string]int{"spread": 3, "colocate": 2}[placement]
+		set := []string{"train.stop={updates: 160}", "train.optimizer={name: sgd, lr: 3}", "evaluate={every_epochs: 1, where: online}",
+			"checkpoint={every_updates: 10, keep: 100, best: loss}", "faults=[{worker: '*', slow: {sleep: 2ms}}]", "cluster.placement=" + placement}
+		mustRunPart(t, withChild(t, shapes, externaltest.Well, set...), ranks, dir, "")
+		best, err := checkpoint.ReadBest(filepath.Join(dir, checkpoint.Folder))
+		if err != nil || best == nil {
+			t.Fatalf("%s: the best is %+v: %v", placement, best, err)
+		}
+		rows := make([]int32, 200)
+		for i := range rows {
+			rows[i] = int32(i)
+		}
+		least, at, found := math.Inf(1), "", 0
+		for _, number := range checkpointsOf(t, dir) {
+			loss, _, _ := externaltest.Compute(paramsOf(t, filepath.Join(dir, checkpoint.Folder, number)), rows, true, nil)
+			if loss /= 200; loss < least {
+				least, at = loss, number
+			}
+			found++
+		}
+		if at != best.Checkpoint || math.Abs(least-best.Value) > 1e-6*least || found < 3 {
+			t.Errorf("%s: of %d checkpoints %s with loss %v is the best; the run says %+v", placement, found, at, least, best)
+		}
+	}
+}
+
+// paramsOf reads the parameters of a checkpoint, in model order.
+func paramsOf(t *testing.T, dir string) (params [][]float32) {
+	t.Helper()
+	all, err := checkpoint.OpenTensors(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.Close()
+	for i, p := range externaltest.Shapes().Params() {
+		v := make([]float32, p.N())
+		if err := binary.Read(all.Reader(&all.Manifest.Parameters[i]), binary.LittleEndian, v); err != nil {
+			t.Fatal(err)
+		}
+		params = append(params, v)
+	}
+	return params
 }
