@@ -65,6 +65,7 @@ if [ "${1:-}" = --test ]; then
 	{ command -v ip && command -v tc; } >/dev/null || missing+=(iproute2)
 	command -v g++ >/dev/null || missing+=(g++)
 	command -v shellcheck >/dev/null || missing+=(shellcheck)
+	command -v mypy >/dev/null || missing+=(mypy)
 fi
 if [ "${1:-}" = --slurm ]; then
 	{ command -v ip && command -v tc; } >/dev/null || missing+=(iproute2)

@@ -152,6 +152,9 @@ stage_kills() { # kill -9 of whole jobs, a tenth of what `make accept` tries
 stage_python() { # the Python side of models of your own, and a script in PyTorch under the servers
 	[ -x bin/fluentps ] || { echo "there is no bin/fluentps: make build" >&2 && return 1; }
 	local example dir
+	# The package's own types; following those of torch would take a minute.
+	(cd ps/workload/external/python && mypy --strict --follow-imports=skip --allow-subclassing-any --allow-untyped-calls \
+		--no-warn-return-any --no-warn-unused-ignores --ignore-missing-imports --cache-dir /dev/null fluentps)
 	(cd ps/workload/external/python && PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m unittest discover -q)
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fluentps-python.XXXXXX")
 	# shellcheck disable=SC2064 # dir is wanted as it is now

@@ -81,7 +81,7 @@ def _refuse(path: str, module: torch.nn.Module) -> None:
 
 
 def _check(name: str, p: torch.Tensor, what: str) -> None:
-    if isinstance(p, torch.nn.parameter.UninitializedTensorMixin):
+    if torch.nn.parameter.is_lazy(p):
         raise Error(f"{what} {name} has no shape yet: run one batch through the module before ps.bind")
     if p.layout != torch.strided:
         raise Error(f"{what} {name} has the layout {p.layout}, need a dense tensor: say {name}.to_dense()")

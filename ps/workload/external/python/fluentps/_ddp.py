@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
 
 from ._alone import AloneLink
 from ._loop import Loop, OwnLoop
@@ -17,8 +18,6 @@ from ._wire import Error
 
 if TYPE_CHECKING:
     from ._session import Session
-
-DDP = torch.nn.parallel.DistributedDataParallel
 
 
 def ddp_hook(state, bucket):  # type: ignore[no-untyped-def] # torch reads annotations, and takes no text for a type

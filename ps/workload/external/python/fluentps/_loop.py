@@ -55,7 +55,7 @@ class Loop:
     def loop(self, loader: Iterable[Any]) -> Iterator[Any]:
         """Session.loop."""
         self.begin()
-        sampler = getattr(loader, "sampler", None)
+        sampler: Any = getattr(loader, "sampler", None)
         for n in itertools.count():
             if hasattr(sampler, "set_epoch"):  # else a DistributedSampler has the same order in each pass
                 sampler.set_epoch(n)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, NoReturn, Optional
 
 import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
 
-from ._ddp import DDP, Follower, Leader
+from ._ddp import Follower, Leader
 from ._loop import Loop, OwnLoop, RunEnded
 from ._wire import Error
 
@@ -58,7 +59,8 @@ class Optimizer(torch.optim.Optimizer):
         self._starters: List[Any] = []
         for module in net.modules():
             handle = module.register_forward_pre_hook(self._start)
-            module._forward_pre_hooks.move_to_end(handle.id, last=False)  # before those that wait for a layer
+            hooks: Any = module._forward_pre_hooks  # an OrderedDict
+            hooks.move_to_end(handle.id, last=False)  # before those that wait for a layer
             self._starters.append(handle)
 
     def _follow(self, wrapper: Optional[DDP]) -> None:
@@ -82,6 +84,7 @@ class Optimizer(torch.optim.Optimizer):
         if ps.model is None:
             ps.bind(net)
         if ps.mode == "probe":
+            assert ps.own is not None
             OwnLoop.begin(ps.own)  # BYE follows
             raise RunEnded
 

@@ -30,7 +30,7 @@ def accessors(obj: Any) -> Kept:
     for get, set_ in (("state_dict", "load_state_dict"), ("get_state", "set_state"), ("getstate", "setstate")):
         if callable(getattr(obj, get, None)) and callable(getattr(obj, set_, None)):
             return Kept(getattr(obj, get), getattr(obj, set_))
-    bits = getattr(obj, "bit_generator", None)  # a numpy.random.Generator
+    bits: Any = getattr(obj, "bit_generator", None)  # a numpy.random.Generator
     if isinstance(getattr(bits, "state", None), dict):
         return Kept(lambda: bits.state, lambda state: setattr(bits, "state", state))
     raise Error(
@@ -44,25 +44,23 @@ class Registry:
 
     def __init__(self) -> None:
         self._kept: Dict[str, Kept] = {}
-        self._restored: Optional[bytes] = None
 
     def add(self, obj: Any, name: Optional[str]) -> None:
         kept = accessors(obj)
         if name is None:
-            kind = "state" if isinstance(obj, tuple) else type(obj).__name__
+            name = kind = "state" if isinstance(obj, tuple) else type(obj).__name__
             number = 1
-            while (name := kind if number == 1 else f"{kind}{number}") in self._kept:
+            while name in self._kept:
                 number += 1
+                name = f"{kind}{number}"
         if name in self._kept:
             raise Error(f"ps.state({name!r}) is called a second time: give each state a name of its own")
         self._kept[name] = kept
 
     def save(self) -> bytes:
         """All states, and those of random numbers, as bytes."""
-        all_ = {"states": {}, "random": {name: k.get() for name, k in randoms().items()}}
-        for name, kept in self._kept.items():
-            all_["states"][name] = kept.get()
-        return encode(all_)
+        states = {name: kept.get() for name, kept in self._kept.items()}
+        return encode({"states": states, "random": {name: kept.get() for name, kept in randoms().items()}})
 
     def restore(self, data: bytes) -> None:
         """Gives states back. They must be those that are registered."""

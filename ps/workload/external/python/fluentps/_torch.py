@@ -132,7 +132,8 @@ class TorchModel(Model):
 
         handle = module.register_forward_pre_hook(hook_one if len(layers) == 1 else hook_all)
         # Hooks that the script has registered, such as those of weight_norm, read parameters: ours comes first.
-        module._forward_pre_hooks.move_to_end(handle.id, last=False)
+        hooks: Any = module._forward_pre_hooks  # an OrderedDict
+        hooks.move_to_end(handle.id, last=False)
 
     def _reach(self, layer: int) -> None:
         """Forward needs a layer for the first time in this step."""
