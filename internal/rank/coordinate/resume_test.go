@@ -59,6 +59,8 @@ func TestAResumedRunIsBitEqual(t *testing.T) {
 		"threads":   {"device.threads=3", "model={name: mlp, layers: [64]}", "cluster.shared_memory=off"},
 		"colocate":  {"cluster.placement=colocate"},
 		"clip":      {"train.clip={norm: 0.3}", "train.optimizer={name: adam, lr: 0.01}", "model={name: mlp, layers: [16]}"},
+		"clip muon": {"train.clip={norm: 0.3}", "train.optimizer={name: muon, lr: 0.02}", "shards.slice=layer",
+			"model={name: mlp, layers: [16]}"},
 		"clip mean": {"train.clip={norm: 0.3, of: mean}", `sync=[{match: "*", scheme: drop, contributors: step}]`,
 			"model={name: mlp, layers: [16]}"},
 		"residual": {"data={set: generated, rows: 480, test_rows: 20, image: [1, 8, 8], classes: 3}",

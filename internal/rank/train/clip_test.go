@@ -1,6 +1,7 @@
 package train_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -29,10 +30,9 @@ func clipped(t *testing.T, c *configs.Config, workers, ranks, steps int) (flat [
 	}
 	params := configstest.Params(t, c.ModelSpec(), set.Samples())
 	w, g, mean := make([][]float32, len(params)), make([][]float32, len(params)), make([][]float64, len(params))
-	step := make([]func(e int, g float64) float64, len(params))
+	step := make([]func(w []float32, g []float64, by float64), len(params))
 	for k, p := range params {
-		w[k], g[k], mean[k], step[k] = make([]float32, p.N()), make([]float32, p.N()), make([]float64, p.N()),
-			stepper(c.Train.Optimizer, p.N())
+		w[k], g[k], mean[k], step[k] = make([]float32, p.N()), make([]float32, p.N()), make([]float64, p.N()), mover(c.Train.Optimizer, p)
 		workload.Fill(w[k], c.Seed, p, 0)
 	}
 	m.Bind(w, g)
@@ -89,15 +89,73 @@ func clipped(t *testing.T, c *configs.Config, workers, ranks, steps int) (flat [
 			}
 		}
 		for k := range w {
-			for e := range w[k] {
-				w[k][e] -= float32(c.Train.Optimizer.LR * step[k](e, by*mean[k][e]))
-			}
+			step[k](w[k], mean[k], by)
 		}
 	}
 	for _, v := range w {
 		flat = append(flat, v...)
 	}
 	return flat, times
+}
+
+// mover takes the steps of a tensor along by * g, which it may overwrite: of muon by its definition in float64, without Nesterov and decay.
+func mover(o configs.Optimizer, p workload.Param) func(w []float32, g []float64, by float64) {
+	if o.Name != "muon" || len(p.Shape) != 2 {
+		if o.Name == "muon" {
+			o.LR, o.Beta1, o.Beta2, o.Epsilon = o.Others.LR, o.Others.Beta1, o.Others.Beta2, o.Others.Epsilon
+		}
+		step := stepper(o, p.N())
+		return func(w []float32, g []float64, by float64) {
+			for e := range w {
+				w[e] -= float32(o.LR * step(e, by*g[e]))
+			}
+		}
+	}
+	rows, cols := p.Shape[0], p.Shape[1]
+	m := make([]float64, p.N())
+	lr := o.LR * math.Sqrt(max(1, float64(rows)/float64(cols)))
+	return func(w []float32, g []float64, by float64) {
+		for e := range m {
+			m[e] = o.Momentum*m[e] + (1-o.Momentum)*by*g[e]
+		}
+		for e, v := range orthogonalized(m, rows, cols) {
+			w[e] -= float32(lr * v)
+		}
+	}
+}
+
+// orthogonalized is five iterations of Newton-Schulz: x becomes a*x + b*(x x')x + c*(x x')(x x')x.
+func orthogonalized(m []float64, rows, cols int) []float64 {
+	var squares float64
+	for _, v := range m {
+		squares += v * v
+	}
+	x := make([]float64, len(m))
+	for e, v := range m {
+		x[e] = v / (math.Sqrt(squares) + 1e-7)
+	}
+	cubed := func(x, y []float64) []float64 { // (x x')y
+		gram, out := make([]float64, rows*rows), make([]float64, len(x))
+		for e := range gram {
+			for k := range cols {
+				gram[e] += x[e/rows*cols+k] * x[e%rows*cols+k]
+			}
+		}
+		for e := range out {
+			for k := range rows {
+				out[e] += gram[e/cols*rows+k] * y[k*cols+e%cols]
+			}
+		}
+		return out
+	}
+	for range 5 {
+		third := cubed(x, x)
+		fifth := cubed(x, third)
+		for e := range x {
+			x[e] = 3.4445*x[e] - 4.7750*third[e] + 2.0315*fifth[e]
+		}
+	}
+	return x
 }
 
 // Each worker clips its own gradient, and the step goes along the mean of what is left: within float tolerance a run is the plain loop,
@@ -144,6 +202,32 @@ func TestClippedRunsArePlainOnes(t *testing.T) {
 			without := trainOn(t, c.hosts, load(t, append([]string{"model={name: mlp, layers: [16, 12]}", "train.stop.updates=30"}, c.set...)...))
 			if d := relative(without.Parameters, want); d < 1e-3 {
 				t.Errorf("without clipping a run ends only %.3g away", d)
+			}
+		})
+	}
+}
+
+// A step of muon is as long as it is, but its direction depends on how the gradients of workers and iterations are weighed: where these
+// are clipped, or their means, a run is the plain loop in float64.
+func TestMuonMovesAlongClippedGradients(t *testing.T) {
+	const steps = 12
+	set := []string{"cluster.servers=2", "model={name: mlp, layers: [16, 12]}", fmt.Sprintf("train.stop.updates=%d", steps),
+		"train.optimizer={name: muon, lr: 0.02, momentum: 0.9, nesterov: false, others: {lr: 0.01, epsilon: 1e-4}}", "shards.slice=layer"}
+	for name, c := range map[string]struct {
+		of   int // gradients or means that could be clipped
+		more []string
+	}{
+		"each worker's": {4 * steps, []string{"train.clip.norm=2.2"}},
+		"the mean":      {steps, []string{"train.clip={norm: 2, of: mean}", `sync=[{match: "*", scheme: drop, contributors: step}]`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := load(t, append(c.more, set...)...)
+			want, times := clipped(t, cfg, 4, 1, steps)
+			atMost(t, mustTrain(t, cfg, 6).Parameters, want, 1e-5)
+			cfg.Train.Clip.Norm = 1e9
+			without, _ := clipped(t, cfg, 4, 1, steps)
+			if d := relative(without, want); times < 3 || times > c.of-3 || d < 1e-3 {
+				t.Errorf("%d of %d are clipped, and without clipping the plain loop ends %.3g away: the norm is badly chosen", times, c.of, d)
 			}
 		})
 	}
