@@ -4,6 +4,7 @@ import (
 	"fluentps/internal/configs/keys"
 	"fluentps/internal/configs/settings"
 	"fluentps/internal/policy/optim"
+	"fluentps/internal/policy/work"
 	"fluentps/ps/scheme"
 )
 
@@ -20,6 +21,7 @@ func (w *checks) crossClip(t *keys.Table) {
 		return
 	}
 	const out = "set of: worker"
+	decides, _ := work.All.Lookup(c.Work.Policy)
 	switch policy := t.ByPath["local.policy"]; {
 	case c.Baseline == settings.BaselineAllreduce: // each rank has the whole mean
 		return
@@ -29,6 +31,10 @@ func (w *checks) crossClip(t *keys.Table) {
 	case !policy.Bad && c.Local.IsSet():
 		w.Fatal(of.Node, of.Path, out+", which clips each step, or local.policy: none",
 			"mean is that of the gradients of an iteration, but with local.policy %s workers push what they have changed", c.Local.Policy)
+		return
+	case !t.ByPath["work.policy"].Bad && decides.Scheme != "":
+		w.Fatal(of.Node, of.Path, out+", or work.policy: fixed", "mean needs shards that agree on the contributors to an iteration, but with "+
+			"work.policy %s every server closes iterations alone, and shards may take the pushes of different workers", c.Work.Policy)
 		return
 	case t.ByPath["sync"].Bad || len(w.RuleTables) == 0:
 		return
