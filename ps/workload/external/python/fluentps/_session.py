@@ -242,6 +242,7 @@ class Session:
         yield step
         step._finish()
         self.step = None
+        self._kept.try_once()
 
     def _evaluate(self, rows: int, evaluate: Optional[Callable[[List[int]], Any]]) -> Iterator[Step]:
         if EVALUATION not in self._placed:

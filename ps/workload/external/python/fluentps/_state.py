@@ -44,6 +44,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._kept: Dict[str, Kept] = {}
+        self._tried = False
 
     def add(self, obj: Any, name: Optional[str]) -> None:
         kept = accessors(obj)
@@ -61,6 +62,12 @@ class Registry:
         """All states, and those of random numbers, as bytes."""
         states = {name: kept.get() for name, kept in self._kept.items()}
         return encode({"states": states, "random": {name: kept.get() for name, kept in randoms().items()}})
+
+    def try_once(self) -> None:
+        """Raises Error for what a checkpoint cannot hold, behind the first step: not when hours of training are to be saved."""
+        if self._kept and not self._tried:
+            self._tried = True
+            self.save()
 
     def restore(self, data: bytes) -> None:
         """Gives states back. They must be those that are registered."""
