@@ -16,11 +16,13 @@ import (
 	"fluentps/internal/core/servernode"
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/plan/build"
+	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/link"
 	"fluentps/internal/rank/serve"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/rank/train"
 	"fluentps/internal/show/metrics"
+	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 )
 
@@ -211,6 +213,10 @@ func (r *Search) finish(from *Origin, bad []string) error {
 		if r.station.Config.Data.Sampler == dataset.SamplerScript {
 			r.station.Log.Warn("resume: data.sampler is script: a checkpoint does not hold where the program is in its samples, so the " +
 				"parameters may differ from those of a run that was not interrupted")
+		}
+		if workload.IsExternal(r.station.Config.Model.Name) && layout.Teams(r.station.Config) {
+			r.station.Log.Warn("resume: cluster.hierarchy is node: a checkpoint holds the state of each worker's own program, not of the programs " +
+				"that compute for it, so these draw other random numbers than in a run that was not interrupted")
 		}
 		if init, now := configs.Values(r.station.Config)["model.init"]; now && init != from.Manifest.Config["model.init"] {
 			r.station.Log.Warn("resume: model.init has no effect: the parameters are those of the checkpoint; to start with "+

@@ -96,7 +96,7 @@ func newIteration(w *Side) *iteration {
 	}
 	it.noteReadable = func() { it.allReadable = it.isAllReadable() }
 	it.noteAll = func() {
-		w.keepState()
+		w.keepState(true)
 		it.isLast = w.node != nil && w.node.AwaitsSave()
 		it.allReadable, it.allWritable = it.isAllReadable(), it.isAllWritable()
 	}

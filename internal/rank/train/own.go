@@ -63,7 +63,7 @@ func (w *Side) makeOwn() (err error) {
 			return
 		}
 		o.isGranted = true
-		w.keepState()
+		w.keepState(false)
 		o.own.Granted(w.node.Progress())
 	}
 	return nil

@@ -213,8 +213,9 @@ func (w *Side) Next() int64 {
 	return w.node.Next()
 }
 
-// keepState copies the worker's state for a checkpoint, if the node says that it is due.
-func (w *Side) keepState() {
+// keepState copies the worker's state for a checkpoint, if the node says that it is due. inPass: the worker computes, and its program
+// cannot be asked now.
+func (w *Side) keepState(inPass bool) {
 	if w.node == nil || w.station.Net.Err() != nil {
 		return
 	}
@@ -222,10 +223,14 @@ func (w *Side) keepState() {
 	if !due {
 		return
 	}
-	if s := w.arenas.kept; s.isKept {
-		w.arenas.kept = script{}
+	s := w.arenas.kept
+	w.arenas.kept = script{}
+	switch {
+	case s.isKept:
 		w.writeState(iter, &s)
-	} else {
+	case inPass && w.station.Model.Child != nil: // it would wait for itself
+		panic(fmt.Sprintf("train: iteration %d, whose begin a checkpoint holds, has begun before the program was asked for its state", iter))
+	default:
 		w.keepNow(iter)
 	}
 }

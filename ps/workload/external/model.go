@@ -20,7 +20,7 @@ type Model struct {
 	inPass        bool // between Forward and the end of Backward: the child's pass is held
 }
 
-// Looks are what a model may ask of whoever exchanges its parameters and gradients. They do not wait for other ranks.
+// Looks are what a model may ask of whoever exchanges its parameters and gradients. They wait for nothing that a pass does not need.
 type Looks struct {
 	AllReadable func() bool // all parameters have arrived: nobody needs to wait for a layer
 	AllWritable func() bool // and all gradients may be overwritten, as soon as the loss is known
