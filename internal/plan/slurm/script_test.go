@@ -193,7 +193,7 @@ func TestScriptLeavesWithTheCodeOfTheRun(t *testing.T) {
 		{"failed after a checkpoint", writesCheckpoint + "exit 1", 1, nil},
 		{
 			"warned: the launcher hears of it, and its code counts",
-			"trap 'echo heard; exit 75' USR1\nkill -USR1 $PPID\nfor i in $(seq 500); do sleep 0.02; done\nexit 9", 0,
+			"trap 'echo heard; exit 75' USR1\nkill -USR1 $PPID\nfor ((i = 0; i < 500; i++)); do sleep 0.02; done\nexit 9", 0,
 			[]string{"heard", "scontrol requeue 12"},
 		},
 		{
