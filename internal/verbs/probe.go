@@ -108,7 +108,8 @@ func probed(c *cli.Context, from string, isFile bool) (*workload.Architecture, e
 func programShapes(c *cli.Context, cfg *configs.Config) (*workload.Architecture, error) {
 	o := external.Options{Command: cfg.Model.Command, Threads: cfg.Device.Threads, Silence: cfg.Stall.Peer,
 		Log: func(line string) { fmt.Fprintln(c.App.ErrWriter, foreign.Text(line)) },
-		Welcome: external.Welcome{Workers: 1, Rows: cfg.Data.Rows, TestRows: cfg.Data.TestRows, Accuracy: cfg.Data.Accuracy,
+		Welcome: external.Welcome{Workers: 1, BatchMax: max(cfg.Train.BatchPerWorker, cfg.Train.BatchGlobal, 1), EvalMax: 1,
+			Rows: cfg.Data.Rows, TestRows: cfg.Data.TestRows, Accuracy: cfg.Data.Accuracy,
 			Sampler: cfg.Data.Sampler, Seed: cfg.Seed}}
 	a, err := external.Probe(o)
 	if err != nil {

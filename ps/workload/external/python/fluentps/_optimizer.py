@@ -41,7 +41,15 @@ class Optimizer(torch.optim.Optimizer):
         evaluate: Optional[Callable[[List[int]], Any]] = None,
         rows: Optional[int] = None,
         test_rows: Optional[int] = None,
+        **others: Any,
     ) -> None:
+        if others:
+            raise Error(f"fluentps.Optimizer(ps, net) got {', '.join(sorted(others))}: {_OWNED}")
+        if ps is not None and not hasattr(ps, "own"):
+            raise Error(
+                f"fluentps.Optimizer got a {type(ps).__name__} first, need what fluentps.join() returns, and then the "
+                "module: fluentps.Optimizer(ps, net). It wraps no optimizer of torch"
+            )
         wrapper = net if isinstance(net, DDP) else None
         net = net if wrapper is None else wrapper.module
         if not isinstance(net, torch.nn.Module):
@@ -135,7 +143,10 @@ class Optimizer(torch.optim.Optimizer):
     @staticmethod
     def _check(loss: Any) -> None:
         if loss is None:
-            raise Error("opt.step() without a loss: say opt.step(loss), because the run reports the loss of each step")
+            raise Error(
+                "opt.step() without a loss: say opt.step(loss), because the run reports the loss of each step; and leave "
+                "a GradScaler out, whose step calls it so"
+            )
         if isinstance(loss, torch.Tensor):
             if loss.numel() == 1:
                 return

@@ -77,6 +77,7 @@ class TorchModel(Model):
         self._grads: List[torch.Tensor] = []
         self._checks: List[Tuple[torch.Tensor, int, int]] = []
         self._saved: List[Tuple[Bound, torch.Tensor]] = []
+        self._kinds = [(b.value().dtype, b.value().device) for b in self._bound]  # as they were bound
         self._statistics = [i for i, t in enumerate(self.tensors) if t.statistic]
         self._params = [i for i, t in enumerate(self.tensors) if not t.statistic]
         self._copied: List[List[int]] = [[] for _ in range(layers)]  # tensors that are copied at forward, by layer
@@ -164,6 +165,7 @@ class TorchModel(Model):
     def place(self, slot: int, params: Sequence[Place], grads: Optional[Sequence[Place]]) -> None:
         if slot not in (TRAINING, EVALUATION):
             raise Error(f"the parent places slot {slot}, which is not known")
+        self._check_kinds()
         if any(b.value().is_cuda for b in self._bound):
             for region, _ in (*params, *(grads or ())):
                 self._pinner.pin(region)
@@ -178,6 +180,16 @@ class TorchModel(Model):
             p = self._bound[i].value()
             p.grad = None
             self._checks.append((p, p.data_ptr(), p._version))
+
+    def _check_kinds(self) -> None:
+        """A module that was cast or moved between ps.bind and its first step would train on values of its own."""
+        for b, (dtype, device) in zip(self._bound, self._kinds):
+            now = b.value()
+            if (now.dtype, now.device) != (dtype, device):
+                raise Error(
+                    f"{b.tensor.name} is of {now.dtype} on {now.device} now, and was of {dtype} on {device} when it was "
+                    "bound: cast or move the network before ps.bind or fluentps.Optimizer"
+                )
 
     def _show(self, slot: int) -> None:
         """Makes parameters that are not copied views of a slot."""

@@ -73,6 +73,8 @@ def refused(ps, opt, net, x, y):
     told("no loss", opt.step)
     told("shape", opt.step, F.cross_entropy(net(x), y, reduction="none"))
     told("text", opt.step, "loss")
+    told("horovod", fp.Optimizer, ps, net, lr=0.1)
+    told("wraps", fp.Optimizer, torch.optim.SGD(net.parameters(), lr=0.1), net)
     told("scheduler", torch.optim.lr_scheduler.CosineAnnealingLR, opt, 10)
     told("plateau", torch.optim.lr_scheduler.ReduceLROnPlateau, opt, "min")
     told("group", opt.add_param_group, {"params": []})

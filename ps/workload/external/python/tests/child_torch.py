@@ -136,6 +136,8 @@ def main():
     ps = fp.join(alone=fp.Alone(batch=20, epochs=2, lr=0.5, seed=4))
     net = broken(CASE) or build(CASE)
     ps.bind(net)
+    if CASE == "cast":
+        net.double()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
     if CASE == "norm frozen":
         net[1].eval()

@@ -166,6 +166,8 @@ class Wrongs(unittest.TestCase):
             "no loss": ("say opt.step(loss)",),
             "shape": ("the shape (20,)", "such as the mean"),
             "text": ("got a str",),
+            "horovod": ("got lr: the servers own the optimizer", "train.optimizer"),
+            "wraps": ("got a SGD first", "fluentps.Optimizer(ps, net)"),
             "scheduler": ("train.schedule", "lr_scheduler"),
             "plateau": ("train.schedule",),
             "group": ("train.optimizer",),

@@ -210,6 +210,9 @@ class Wrongs(unittest.TestCase):
     def test_a_parameter_that_is_elsewhere(self):
         self.fails("moves", "parameter 0.weight has left", "before ps.bind", steps=2)
 
+    def test_a_network_that_is_cast_behind_bind(self):
+        self.fails("cast", "0.weight is of torch.float64", "was of torch.float32", "before ps.bind")
+
     def test_backward_twice(self):
         self.fails("two backward", "s.accumulate(k)", steps=2)
 
