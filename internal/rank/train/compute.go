@@ -224,7 +224,8 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 		return false
 	}
 	w.feed.take(iter, w.station.Set.Train)
-	it.mayHurry = w.slow.to.None() // who is slowed down sleeps between its forward and its backward pass
+	// Who is slowed down, or paused, sleeps between its forward and its backward pass.
+	it.mayHurry = w.slow.to.None() && len(w.slow.pauses) == 0
 	loss, correct, err := w.model.Forward(w.feed.batch, it.forward)
 	if err != nil {
 		return w.failed(iter, "forward", err)

@@ -22,6 +22,7 @@ from ._wire import Error
 
 ROWS_AT = 4096  # byte of region 0 where row numbers begin
 _HOLD = 64 << 10  # bytes of gradients that are worth a message
+_ALL_DONE = w.packet(w.DONE, w.ALL_READY)
 _PLACE = struct.Struct("<IIQ")
 _session: Optional["Session"] = None
 
@@ -373,7 +374,8 @@ class Session:
         self._is_ready[layer] = True
         self.unready -= 1
         if self.unready == 0 and self.model.last_is_done:
-            self._held = [w.packet(w.DONE, w.ALL_READY)]
+            self._held.clear()
+            self._held.append(_ALL_DONE)
         else:
             self._held.append(self._ready_packets[layer])
         self._held_bytes += self._layer_bytes[layer]

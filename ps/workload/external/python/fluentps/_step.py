@@ -9,6 +9,8 @@ from ._wire import DONE, Error, packet
 if TYPE_CHECKING:
     from ._session import Session
 
+_DONE = packet(DONE)
+
 
 class Step:
     """A batch of rows: `rows` are their numbers, `iteration` that of the step, `evaluate` is True for test rows."""
@@ -162,4 +164,4 @@ class Step:
         ps.model.end()
         self._over = True
         if not ps.model.last_is_done:
-            ps.link.send(packet(DONE))
+            ps.link.send(_DONE)
