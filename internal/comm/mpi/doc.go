@@ -15,10 +15,16 @@
 //
 // The goroutine that calls Drive, Tick or Barrier polls MPI and runs the handlers inline. Drive first spins: it polls
 // without pause for up to 50 us after the last event. Then it yields its core between polls for 50 us. Then it sleeps
-// between polls for an eighth of its wait so far, 20 us to 1 ms; Post wakes it at once. The spin halves, down to 1 us,
-// when an answer arrived because another process had the core, and doubles when it arrived without that: otherwise
-// ranks that share a core would wait for each other to stop polling. If this host has more ranks than cores, there is
-// no spin, and Drive yields for 500 us; Bind then keeps each rank on one core.
+// between polls. The spin halves, down to 1 us, when an answer arrived because another process had the core, and doubles
+// when it arrived without that: otherwise ranks that share a core would wait for each other to stop polling. If this host
+// has more ranks than cores, there is no spin; Bind then keeps each rank on one core.
+//
+// Post wakes a rank that sleeps at once, and so does a message of a rank of its host: the ranks of a host share a page for each of
+// them (bells.go). If the world has other hosts as well, whose messages wake nobody, a sleep takes an eighth of the wait so far, 20 us to 1
+// ms, and ranks that share cores yield for 500 us before it. Else it takes half of the wait so far, 100 us to 1 ms: what MPI sends
+// by itself, such as in a barrier, wakes nobody either.
+//
+// Every 7 ms, waiting or not, Drive lets Go reschedule its goroutine: see is_tired in wait.c.
 //
 // No blocking MPI call is made after Init, not even for the barrier, so other ranks on the same cores get their turn.
 // Only Shared and the end of a window block, until all ranks of a host have called. Open MPI's own yielding

@@ -17,7 +17,6 @@ import "C"
 import (
 	"fmt"
 	"runtime"
-	"time"
 	"unsafe"
 
 	"fluentps/internal/comm"
@@ -208,29 +207,6 @@ func (t *transport) Drive(until func() bool) error {
 		if err := t.progress(true); err != nil {
 			return err
 		}
-		t.maybeYield()
-	}
-}
-
-const (
-	yieldEvery     = 8 * time.Millisecond // less than the 10 ms that sysmon lets a goroutine run
-	yieldLookEvery = 16                   // polls between two looks at the clock
-)
-
-// maybeYield reschedules this goroutine from time to time, while many events arrive. If a goroutine is never
-// rescheduled, Go's watcher thread (sysmon) takes the processor away in each call into C that it sees, and looks every
-// 20 us: on cores that all poll, each look costs a turn. Rescheduling passes through another thread, so a goroutine
-// that mostly sleeps does without.
-func (t *transport) maybeYield() {
-	if t.polls++; t.polls%yieldLookEvery != 0 {
-		return
-	}
-	now := t.Now()
-	busy := now-t.lookedAt < yieldEvery
-	t.lookedAt = now
-	if busy && now-t.yieldedAt >= yieldEvery {
-		t.yieldedAt = now
-		runtime.Gosched()
 	}
 }
 
@@ -272,6 +248,11 @@ func (t *transport) progress(wait bool) error {
 	t.runReady()
 	if len(t.ready) > 0 {
 		t.runReady() // sends that completed at once: mostly they free memory for reuse, which is not worth a poll
+	}
+	t.woken += int64(polled.woken)
+	if polled.tired != 0 {
+		t.rests++
+		runtime.Gosched()
 	}
 	return nil
 }

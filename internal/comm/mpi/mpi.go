@@ -52,9 +52,8 @@ type transport struct {
 	matched    []uint64         // flows whose marked sends were matched since the last releaseHeld
 	windows    []*window        // not yet freed, in order of creation
 	driving    bool
-	polls      int           // of Drive
-	lookedAt   time.Duration // when maybeYield last looked at the clock
-	yieldedAt  time.Duration // when maybeYield last let Go reschedule this goroutine
+	woken      int64 // sleeps that a bell has ended
+	rests      int64 // times that Go was let reschedule the goroutine that drives
 	closed     bool
 	finished   atomic.Bool // MPI_Finalize has begun
 	stuck      atomic.Bool // MPI_Finalize hangs
@@ -127,6 +126,9 @@ func Init(o Options) (comm.Transport, error) {
 	}
 	if err := t.agreeOnClock(); err != nil {
 		return nil, fmt.Errorf("mpi: measuring clock offsets: %w", err)
+	}
+	if err := t.hangBells(); err != nil {
+		return nil, fmt.Errorf("mpi: bells of the ranks of a host: %w", err)
 	}
 	populateMapped(len(t.nodePeers)) // by now the ranks have reached each other
 	return t, nil

@@ -330,19 +330,59 @@ func residentBytes(t *testing.T) int {
 	return resident * os.Getpagesize()
 }
 
-// A busy rank lets Go reschedule it again and again, also after it drove before all ranks had agreed on a clock.
-func TestRankYieldsWhileBusy(t *testing.T) {
+// A rank lets Go reschedule its goroutine again and again: while it waits, and while messages come all the time.
+func TestRankRests(t *testing.T) {
+	const rests, most = 3, 20 * time.Second
 	tr := world.(*transport)
-	if now := tr.Now(); now < 0 || now > time.Hour || tr.yieldedAt > now {
-		t.Fatalf("the clock says %v, and the last yield was at %v", now, tr.yieldedAt)
+	before := tr.rests
+	enough := func() bool { return tr.rests-before >= rests }
+	over := false
+	timer := time.AfterFunc(most, func() { world.Post(func() { over = true }) })
+	if err := world.Drive(func() bool { return enough() || over }); err != nil || over {
+		t.Errorf("a rank that waits has not rested %d times in %v, error %v", rests, most, err)
 	}
-	before := tr.yieldedAt
-	const most = 10 * time.Second // a rank on a busy processor gets few polls in quick succession
-	from := tr.Now()
-	for tr.yieldedAt-before < yieldEvery && tr.Now()-from < most {
-		tr.maybeYield()
+	timer.Stop()
+	before = tr.rests
+	for from := world.Now(); !enough() && world.Now()-from < most; {
+		world.Tick()
 	}
-	if tr.yieldedAt-before < yieldEvery {
-		t.Errorf("%v of polls, and yields at %v, then at %v", most, before, tr.yieldedAt)
+	if !enough() {
+		t.Errorf("a rank that looks all the time has not rested %d times in %v", rests, most)
+	}
+	if err := world.Barrier(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A message wakes a rank of the same host that sleeps. Without that it would see the message when its sleep is over.
+func TestRankMessagesWake(t *testing.T) {
+	const rounds, pause = 40, 30 * time.Millisecond
+	if world.Size() < 2 {
+		t.Skip("a single rank")
+	}
+	b, err := world.Alloc(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken := world.(*transport).woken
+	for i := range rounds {
+		done := world.Rank() > 1
+		switch world.Rank() {
+		case 0:
+			time.Sleep(pause)
+			world.Isend(1, comm.Ctl, 78, b, 0, 64, func(comm.Done) { done = true })
+		case 1:
+			world.Irecv(0, comm.Ctl, 78, b, 0, 64, func(comm.Done) { done = true })
+		}
+		if err := world.Drive(func() bool { return done }); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+	}
+	if woken = world.(*transport).woken - woken; world.Rank() == 1 && woken < rounds/2 {
+		t.Errorf("%d of %d messages woke this rank", woken, rounds)
+	}
+	b.Free()
+	if err := world.Barrier(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,6 +18,7 @@ int fp_beats_begin(void); // collective; returns MPI's error code, like the next
 int fp_beats_end(void);
 
 int fp_count_cores(int ranks); // of this host
+void fp_ring(int rank);        // wakes a rank of this host that sleeps
 
 // fp_lock_within takes fp_serial within ns nanoseconds; it returns whether it did.
 int fp_lock_within(int64_t ns);

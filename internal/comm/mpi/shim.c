@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { EAGER = 4096 }; // a sender may keep longer messages in its own memory until they are received
+
 pthread_mutex_t fp_serial = PTHREAD_MUTEX_INITIALIZER;
 MPI_Comm fp_node;
 
@@ -160,6 +162,7 @@ int fp_send(int ch, int to, int tag, uintptr_t p, int n, uint32_t slot, int sync
 	else if (rc == MPI_SUCCESS)
 		rc = track_send(MPI_Isend((const void *)p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot, ch == 0);
 	pthread_mutex_unlock(&fp_serial);
+	fp_ring(to);
 	return rc;
 }
 
@@ -262,6 +265,8 @@ static void describe(struct fp_done *d, uint32_t slot, const MPI_Status *s, int 
 	if (!cancelled && d->code == MPI_SUCCESS) {
 		MPI_Get_count(s, MPI_BYTE, &bytes);
 		d->bytes = bytes;
+		if (bytes > EAGER)
+			fp_ring(s->MPI_SOURCE); // it learns that its memory is free
 	}
 }
 

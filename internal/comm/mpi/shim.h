@@ -41,12 +41,18 @@ int fp_cancel(uint32_t slot);
 // A batch of completions, valid until the next poll; n is -1 with an error code.
 struct fp_batch {
 	int n, code;
+	int tired; // Go should reschedule the goroutine
+	int woken; // sleeps that a bell has ended
 	struct fp_done *done;
 };
 
-// With wait, fp_poll returns an empty batch only after fp_wake.
+// With wait, fp_poll returns an empty batch only after fp_wake, or if it is tired.
 struct fp_batch fp_poll(int wait);
 void fp_wake(void);
+// fp_hang_bells has ranks of a host wake each other. at: for each rank of the world its shared memory, FP_BELL_BYTES zeros at first; NULL
+// for those of other hosts. The memory stays mapped as long as the process lives.
+int fp_hang_bells(int ranks, int rank, void *const *at);
+enum { FP_BELL_BYTES = 4096 };
 // fp_beat sends a byte to a rank and returns 1; it returns 0 if that rank has not received the byte before. Any thread
 // may call fp_beat and fp_heard.
 int fp_beat(int to, int word);

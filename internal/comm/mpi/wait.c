@@ -10,18 +10,27 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-static _Atomic uint32_t woken; // a futex: 1 from fp_wake until the poller has seen it
+// A bell wakes a rank that sleeps. It lies in memory that the ranks of a host share, so that they ring each other's.
+struct bell {
+	_Atomic uint32_t rung;     // a futex: 1 from the ring until the poller has seen it
+	_Atomic uint32_t sleeping; // whether its rank sleeps, or is about to
+};
+static struct bell lone, *mine = &lone;
+static struct bell **others; // by rank; NULL: of another host, or this rank's own
+static bool all_ring;        // all ranks of the world are of this host, and have bells
 
 // How long the poller spins, yields and sleeps, in ns: see doc.go.
 enum {
 	SPIN_MIN = 1000, SPIN_MAX = 50000,
 	YIELD = 50000, YIELD_CROWDED = 500000,
 	SLEEP_MIN = 20000, SLEEP_MAX = 1000000,
+	RUNG_MIN = 100000, RUNG_MAX = 4000000,
 };
 static int64_t spin; // how long to poll without a pause; SPIN_MIN to SPIN_MAX, or 0 if crowded
 
@@ -94,22 +103,78 @@ static void adapt_spin(enum step last, int64_t gap) {
 	spin = spin < SPIN_MIN ? SPIN_MIN : spin > SPIN_MAX ? SPIN_MAX : spin;
 }
 
-static void doze(int64_t idle) {
+// doze sleeps until somebody rings. Where ranks of other hosts, whose messages ring no bell, may send, it sleeps for a share of the wait
+// so far. So it does for what MPI sends by itself, in collectives and acknowledgements: but these are rare, and each look costs some 10 us.
+// It returns whether somebody rang.
+static bool doze(int64_t idle) {
 	static __thread int precise;
 	if (!precise) { // the default slack adds 50 us to each sleep
 		prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 		precise = 1;
 	}
-	int64_t ns = idle / 8;
-	ns = ns < SLEEP_MIN ? SLEEP_MIN : ns > SLEEP_MAX ? SLEEP_MAX : ns;
+	int64_t least = all_ring ? RUNG_MIN : SLEEP_MIN, most = all_ring ? RUNG_MAX : SLEEP_MAX;
+	int64_t ns = all_ring ? idle / 2 : idle / 8;
+	ns = ns < least ? least : ns > most ? most : ns;
 	struct timespec t = {0, ns};
-	syscall(SYS_futex, &woken, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+	return syscall(SYS_futex, &mine->rung, FUTEX_WAIT, 0, &t, NULL, 0) == 0;
+}
+
+static void ring(struct bell *b) {
+	if (atomic_exchange(&b->rung, 1) == 0)
+		syscall(SYS_futex, &b->rung, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void fp_wake(void) { ring(mine); }
+
+// fp_ring wakes a rank to which MPI has just passed something. That rank says that it sleeps before it looks for the last time: so it sees
+// the message, or is seen here.
+void fp_ring(int rank) {
+	if (!others || !others[rank])
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&others[rank]->sleeping))
+		ring(others[rank]);
+}
+
+int fp_hang_bells(int ranks, int rank, void *const *at) {
+	int hung = 0;
+	if (!(others = calloc(ranks, sizeof *others)))
+		return MPI_ERR_NO_MEM;
+	for (int i = 0; i < ranks; i++) {
+		hung += at[i] != NULL;
+		if (i == rank)
+			mine = at[i];
+		else
+			others[i] = at[i];
+	}
+	all_ring = hung == ranks;
+	return MPI_SUCCESS;
+}
+
+// yield_ns is how long the poller yields. A rank that another one wakes need not stay awake on a core that both need.
+static int64_t yield_ns(void) { return crowded && !all_ring ? YIELD_CROWDED : YIELD; }
+
+// Go's watcher thread (sysmon) takes the processor of a goroutine that was not rescheduled for 10 ms, or is that long in one call into C.
+// Whenever it has done so, it looks again every 20 us, about 50 times, and that costs more than all else that a rank does in a step of 10
+// ms. So the poller lets Go reschedule its goroutine more often than that, whether messages come or not.
+enum { REST_EVERY = 7000000, POLLS_UNTIMED = 16 };
+
+// is_tired says whether it is time for that.
+static bool is_tired(int64_t now) {
+	static int64_t rested;
+	if (now - rested < REST_EVERY)
+		return false;
+	rested = now;
+	return true;
 }
 
 struct fp_batch fp_poll(int wait) {
-	struct fp_batch batch = {0, MPI_SUCCESS, NULL};
-	int64_t since = 0, before = 0, now = 0; // end of the first poll, end of the previous poll, start of this poll
+	struct fp_batch batch = {0, MPI_SUCCESS, 0, 0, NULL};
+	static int64_t interrupted; // since of a wait that goes on after a rest; 0: none does
+	int64_t since = interrupted, before = 0, now = 0; // end of the first poll, end of the previous poll, start of this poll
 	enum step last = SPUN;
+	bool listens = false; // this rank has said that it sleeps
+	interrupted = 0;
 	for (;;) {
 		pthread_mutex_lock(&fp_serial);
 		batch.n = fp_test(&batch.code);
@@ -119,28 +184,36 @@ struct fp_batch fp_poll(int wait) {
 			batch.n = fp_test(&batch.code);
 		pthread_mutex_unlock(&fp_serial);
 		batch.done = fp_completed;
-		if (batch.n != 0 || !wait || atomic_exchange(&woken, 0)) {
+		if (batch.n != 0 || !wait || atomic_exchange(&mine->rung, 0)) {
 			if (before > 0)
 				adapt_spin(last, now - before);
-			return batch;
+			static unsigned polls;
+			batch.tired = (!wait || ++polls % POLLS_UNTIMED == 0) && is_tired(fp_clock());
+			break;
 		}
 		before = fp_clock();
 		if (since == 0)
 			since = before;
+		if ((batch.tired = is_tired(before))) {
+			interrupted = since;
+			break;
+		}
 		if (before - since < spin) {
 			last = SPUN;
-		} else if (before - since < spin + (crowded ? YIELD_CROWDED : YIELD)) {
+		} else if (before - since < spin + yield_ns()) {
 			sched_yield();
 			last = YIELDED;
+		} else if (listens) {
+			batch.woken += doze(before - since);
+			last = SLEPT;
 		} else {
-			doze(before - since);
+			atomic_store(&mine->sleeping, 1); // then looks once more
+			listens = true;
 			last = SLEPT;
 		}
 		now = crowded ? before : fp_clock(); // a crowded rank does not adapt
 	}
-}
-
-void fp_wake(void) {
-	if (atomic_exchange(&woken, 1) == 0)
-		syscall(SYS_futex, &woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	if (listens)
+		atomic_store(&mine->sleeping, 0);
+	return batch;
 }

@@ -60,7 +60,7 @@ func (t *transport) Shared(n int) (*comm.Window, error) {
 		return nil, err
 	}
 	w := &window{t: t, bytes: n, maps: map[int]mapping{}}
-	own, failed := w.create()
+	own, failed := w.create(n)
 	offers, err := t.agree(own, "shared memory in "+shm.Dir, failed)
 	if err == nil {
 		err = w.mapOthers(own, offers)
@@ -102,9 +102,9 @@ func (t *transport) agree(own offer, of string, failed error) ([]offer, error) {
 }
 
 // create allocates the memory of this rank's segment.
-func (w *window) create() (own offer, err error) {
-	own.Bytes = int64(w.bytes)
-	if w.bytes == 0 {
+func (w *window) create(bytes int) (own offer, err error) {
+	own.Bytes = int64(bytes)
+	if bytes == 0 {
 		return own, nil
 	}
 	spare := int64(len(w.t.nodePeers)) * shm.Spare
