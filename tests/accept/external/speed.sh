@@ -3,23 +3,21 @@
 
 export OMP_NUM_THREADS=1 # of both sides: torch.set_num_threads leaves OpenBLAS its threads
 
-# alone MODEL BATCH STEPS ARG...: microseconds of a step of plain torch, the median of the steps, and of its processor on average.
-alone() {
-	local model=$1 batch=$2 steps=$3
-	shift 3
-	"$PYTHON" "$EXTERNAL/train.py" "$model" generated --plain "$batch" --steps "$steps" "$@" >"$TMP/log" 2>&1 || shown "train.py --plain"
-	us_of "$TMP/log"
-}
-
-# under RANKS MODEL BATCH STEPS CLUSTER: the same of the slowest worker under our servers. KEPT keeps the run's folder.
-under() {
-	local ranks=$1 model=$2 batch=$3 steps=$4
-	rm -rf "$TMP/run"
+# beside PLAIN RANKS MODEL BATCH BURST CLUSTER: plain torch, started by the function PLAIN with the arguments of train.py, and the same model
+# under our servers. Both run at once, and take bursts of steps in turn, so that both are timed at the same speed of the machine. Appends to $TMP/MODEL.pairs, for each
+# burst, "torch its-cpu ours its-cpu": us per step of the slowest process, and of a processor.
+beside() {
+	local plain=$1 ranks=$2 model=$3 batch=$4 burst=$5 turns=$TMP/turns rank who
+	local steps=$((burst * BURSTS)) args
+	rm -rf "$TMP/run" "$turns"
+	mkdir "$turns"
+	for rank in 0 1; do mkfifo "$turns/turn.plain.$rank" "$turns/turn.ours.$rank"; done
+	args=(--turns "$turns" --burst "$burst")
 	cat >"$TMP/speed.yaml" <<-END
 		name: speed
-		cluster: $5
+		cluster: $6
 		data: {set: external, rows: 4096, test_rows: 1024}
-		model: {name: external, command: $(command_of "$model" generated), shapes: $TMP/$model.shapes}
+		model: {name: external, command: $(command_of "$model" generated "${args[@]}"), shapes: $TMP/$model.shapes}
 		train: {batch_per_worker: $batch, optimizer: {name: sgd, lr: 0.01}, stop: {updates: $steps}}
 		sync: [{match: "*", scheme: bsp}]
 		device: {threads: 1}
@@ -27,20 +25,30 @@ under() {
 		checkpoint: {keep: 0}
 	END
 	[ -e "$TMP/$model.shapes" ] || shapes "$TMP/speed.yaml" "$TMP/$model.shapes"
+	"$plain" "$model" generated --plain "$batch" --steps "$steps" "${args[@]}" >"$TMP/plain.log" 2>&1 </dev/null &
+	job=$!
 	world "$ranks" run --no-report --no-what-if --out "$TMP/run" "$TMP/speed.yaml"
+	wait "$job" || { cp "$TMP/plain.log" "$TMP/log" && shown "train.py --plain"; }
+	job=""
 	cp "$TMP/run/summary.txt" "$TMP/$model.summary"
-	us_of "$TMP/run/logs"
+	for who in plain ours; do
+		rm "$turns/turn.$who".*
+		paste -d ' ' "$turns/$who".* | awk '{ print (NF > 2 && $3 > $1) ? $3 " " $4 : $1 " " $2 }' >"$turns/$who"
+	done
+	paste -d ' ' "$turns/plain" "$turns/ours" | awk 'NF == 4' >>"$TMP/$model.pairs"
 }
-us_of() { grep -rhoE 'us_per_step.*' "$1" | sed 's/.*cpu \([0-9.]*\) median \([0-9.]*\).*/\2 \1/' | sort -g | tail -n 1 | grep . || fail "no time of a step in $1"; }
+alone() { exec timeout 300 "$PYTHON" "$EXTERNAL/train.py" "$@"; }
 
-# compare NAME FILE LEAST: FILE has "torch its-cpu ours its-cpu" of each round, in us a step; cpu: of the process that computes. Prints a figure; sets ratio, low and high, the ends of the
-# interval in which the median ratio lies at 95 %: the second of the ratios in order, of 7 or 8; the first of fewer.
+# compare NAME MODEL LEAST: prints a figure of $TMP/MODEL.pairs; sets ratio, the median, and low and high, the ends of the
+# interval in which it lies at 95 %: the bursts in order that are 0.98 roots of their number off the middle.
 compare() {
-	local n
-	n=$(wc -l <"$2")
-	awk '{ print $1 / $3 }' "$2" | sort -g >"$2.ratios"
-	ratio=$(sed -n "$(((n + 1) / 2))p" "$2.ratios")
-	low=$(sed -n "$((n >= 7 ? 2 : 1))p" "$2.ratios") high=$(sed -n "$((n >= 7 ? n - 1 : n))p" "$2.ratios")
-	figure "$1: $(middle "$2" 3) us per step ($(middle "$2" 4) of its processor), torch $(middle "$2" 1) us ($(middle "$2" 2)); steps per second $(printf %.2f "$ratio") times torch's ($(printf %.2f "$low") to $(printf %.2f "$high")), must be $3"
+	local file=$TMP/$2.pairs n off
+	n=$(wc -l <"$file")
+	[ "$n" -ge 20 ] || fail "only $n bursts of $2"
+	awk '{ print $1 / $3 }' "$file" | sort -g >"$file.ratios"
+	off=$(awk -v n="$n" 'BEGIN { print int(n / 2 - 0.98 * sqrt(n)) }')
+	ratio=$(sed -n "$(((n + 1) / 2))p" "$file.ratios")
+	low=$(sed -n "${off}p" "$file.ratios") high=$(sed -n "$((n + 1 - off))p" "$file.ratios")
+	figure "$1: $(middle "$file" 3) us per step ($(middle "$file" 4) of its processor), torch $(middle "$file" 1) us ($(middle "$file" 2)), $n bursts; steps per second $(printf %.3f "$ratio") times torch's ($(printf %.3f "$low") to $(printf %.3f "$high")), must be $3"
 }
 middle() { cut -d ' ' -f "$2" "$1" | sort -g | awk '{ x[NR] = $1 } END { print x[int((NR + 1) / 2)] }'; }
