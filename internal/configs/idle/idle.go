@@ -160,9 +160,30 @@ func (w *idler) schedule() {
 			w.warn(l, "set it below 1, such as 0.1, or schedule.name: constant", "1 does not change the learning rate")
 		}
 	}
+	w.decay(noun)
 	if float64(s.WarmUp) > end {
 		w.warn(w.leaf("train.schedule.warm_up"), fmt.Sprintf("set it to %s or less", diag.FormatWhole(end)),
 			"%d %s of warm-up, but the run has %s: the rate never reaches lr", s.WarmUp, noun, run)
+	}
+}
+
+// decay looks for a rate that is far from its floor when the run ends, or that is 0 long before. Both are easily made: over is in
+// iterations, and other libraries count epochs, or steps of all workers. A tenth of the run is no mistake.
+func (w *idler) decay(noun string) {
+	s, end := w.c.Train.Schedule, w.n.Steps
+	if s.Name != "cosine" && s.Name != "poly" || !w.n.Exact || math.IsInf(end, 1) {
+		return
+	}
+	const path, slack = "train.schedule.over", 0.1
+	fits := max(1, end-float64(s.WarmUp))
+	hint := fmt.Sprintf("set it to %s", diag.FormatWhole(fits))
+	switch over := float64(s.Over); {
+	case over > fits+slack*end:
+		w.at(path, hint, "%d %s until the floor, but the run has %s: the rate ends at %s of lr", s.Over, noun, w.n.StepsText(),
+			diag.FormatNumber(math.Round(1000*s.Scale(end))/1000))
+	case over < fits-slack*end && s.Floor == 0:
+		w.at(path, hint+", or a floor above 0", "the rate is 0 from iteration %d on, but the run has %s: nothing is learnt after that",
+			s.Over+s.WarmUp, w.n.StepsText())
 	}
 }
 

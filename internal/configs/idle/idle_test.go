@@ -180,6 +180,36 @@ func TestIdleLateWorkers(t *testing.T) {
 	}
 }
 
+// A rate that is far from its floor when the run ends, and one that is 0 long before, are warned of; a tenth of the run is no mistake.
+func TestIdleDecay(t *testing.T) {
+	const over = "train.schedule.over: "
+	for schedule, want := range map[string]string{ // the run has 100 iterations
+		"over: 100":                         "",
+		"over: 110":                         "",
+		"over: 111":                         over + "111 iterations until the floor, but the run has 100 iterations",
+		"over: 1000":                        "the rate ends at 0.976 of lr; set it to 100",
+		"over: 90":                          "",
+		"over: 89":                          over + "the rate is 0 from iteration 89 on, but the run has 100 iterations",
+		"over: 50, floor: 0.01":             "",
+		"over: 80, warm_up: 20":             "",
+		"over: 100, warm_up: 20":            "set it to 80",
+		"over: 69, warm_up: 20":             "the rate is 0 from iteration 89 on",
+		"over: 50, floor: 0.01, warm_up: 9": "",
+	} {
+		c, o, ds := configs.Parse("decay.yaml", []byte("name: decay\ncluster: {servers: 1}\ndata: {set: generated, rows: 480}\n"+
+			"model: {name: softmax}\ntrain: {batch_per_worker: 16, optimizer: {lr: 0.1}, stop: {updates: 100}, schedule: {name: cosine, "+
+			schedule+"}}\nsync: [{match: '*', scheme: bsp}]\n"), configs.Options{})
+		if ds.Failed() {
+			t.Fatal(ds)
+		}
+		f := settings.Facts{Workers: 3, Computes: 3, Servers: 1, Rows: 480, Lead: 1}
+		got := strings.Join(strings.Fields(written(t, idle.More(c, o, f))), " ")
+		if !strings.Contains(got, want) || want == "" && strings.Contains(got, over) {
+			t.Errorf("%s: %q, want %q", schedule, got, want)
+		}
+	}
+}
+
 // Threads move between workers of a host, so a simulation whose ranks are each on a host of their own says that none does.
 func TestSimulatedThreadsNeedHosts(t *testing.T) {
 	for ranks, warns := range map[int]bool{1: true, 2: false} {

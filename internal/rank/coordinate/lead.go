@@ -28,6 +28,7 @@ type Lead struct {
 	out            output
 	window         window
 	counts         counts
+	alike          alike
 	evals          evaluations
 	end            end
 	checkpoints    checkpoints
@@ -126,6 +127,7 @@ func NewLead(r *Run) *Lead {
 		counts:  counts{epoch: metrics.EpochLoss{Rows: int64(rows)}},
 		evals:   evaluations{classes: r.station.Config.CountsHits(), marks: map[int64]mark{}, keptBy: map[int64]int{}},
 		delayed: map[int32]int64{}, window: newWindow(0, len(r.station.Config.Sync))}
+	l.alike = newAlike(r.station.Config, len(r.station.Roles.Workers))
 	for m := range r.station.Roles.Servers {
 		if len(r.station.Plan.OfServer(int32(m))) > 0 {
 			l.evals.owners++
@@ -148,6 +150,9 @@ func (l *Lead) Folded(m wire.Header) {
 		l.diverged(fmt.Sprintf("the train loss of worker %d is %v in iteration %d", m.Worker, m.Loss, m.Iter))
 	}
 	l.counts.epoch.Add(m.Loss, m.Samples)
+	if warning := l.alike.folded(&m); warning != "" {
+		l.station.Log.Warn(warning)
+	}
 }
 
 // Committed counts a version of the lead shard.

@@ -89,12 +89,20 @@ func (h *plain) Handle(ctx context.Context, r slog.Record) error {
 	o.buf.Reset()
 	// A record without time and text leaves `level=WARN msg=""` and then the attributes.
 	bare := slog.NewRecord(time.Time{}, r.Level, "", 0)
-	r.Attrs(func(a slog.Attr) bool { bare.AddAttrs(a); return true })
+	lines := "" // attributes of several lines, such as the traceback of a script, which nobody could read on one line
+	r.Attrs(func(a slog.Attr) bool {
+		if value := a.Value.Resolve().String(); strings.Contains(value, "\n") {
+			lines += " " + a.Key + ": " + value
+		} else {
+			bare.AddAttrs(a)
+		}
+		return true
+	})
 	if err := h.attrs.Handle(ctx, bare); err != nil {
 		return err
 	}
 	attrs := strings.TrimPrefix(o.buf.String(), "level="+r.Level.String()+` msg=""`)
-	text := r.Level.String() + ": " + r.Message + strings.TrimSuffix(attrs, "\n")
+	text := r.Level.String() + ": " + r.Message + strings.TrimSuffix(attrs, "\n") + lines
 	tag := "[" + o.tag + "] "
 	_, err := io.WriteString(o.w, tag+strings.ReplaceAll(foreign.Visible(text), "\n", "\n"+tag)+"\n")
 	return err

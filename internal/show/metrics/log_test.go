@@ -45,12 +45,14 @@ func TestLoggerStderr(t *testing.T) {
 	l.Error("two words", "reason", "no route to host", "level", 3)
 	l.With("shard", 2).WithGroup("peer").With("rank", 1).Warn("grouped", "host", "node-a")
 	l.Warn("two\nlines")
+	l.Error("run", "error", errors.New("it wrote:\n    Error: \"x\""), "rank", 2)
 	l.Warn("")
 	want := []string{
 		"[w5] WARN: waits for shard 2 server=1 waited=1.5s\n",
 		"[w5] ERROR: two words reason=\"no route to host\" level=3\n",
 		"[w5] WARN: grouped shard=2 peer.rank=1 peer.host=node-a\n",
 		"[w5] WARN: two\n[w5] lines\n",
+		"[w5] ERROR: run rank=2 error: it wrote:\n[w5]     Error: \"x\"\n",
 		"[w5] WARN: \n",
 	}
 	if strings.Join(w, "|") != strings.Join(want, "|") {

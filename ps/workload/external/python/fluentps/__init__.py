@@ -24,6 +24,7 @@ from ._wire import Error, ParentGone
 
 if TYPE_CHECKING:
     from ._ddp import ddp_hook as ddp_hook
+    from ._evaluator import evaluator as evaluator
     from ._optimizer import Optimizer as Optimizer
 
 __all__ = ["Alone", "Error", "ParentGone", "RunEnded", "Session", "Step", "join"]
@@ -38,4 +39,8 @@ def __getattr__(name: str) -> Any:
         from ._ddp import ddp_hook
 
         return ddp_hook
+    if name == "evaluator":
+        from ._evaluator import evaluator
+
+        return evaluator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -230,8 +230,8 @@ class Session:
         for name, mine, theirs in (("rows", rows, self.rows), ("test_rows", test_rows, self.test_rows)):
             if mine is not None and mine != theirs:
                 raise Error(
-                    f"ps.steps({name}={mine}), but the parent's data set has {name} {theirs}: row numbers would mean "
-                    f"other samples; load the same data, or change the {name} of the run"
+                    f"ps.steps({name}={mine}), but the run has {name} {theirs}: row numbers would mean other samples; "
+                    f"load the same data, or set data: {{{name}: {mine}}} in the YAML"
                 )
 
     def _train(self, rows: int, iteration: int) -> Iterator[Step]:
