@@ -101,6 +101,12 @@ func needs(l *keys.Leaf, value string) []string {
 		}
 		return out
 	}
+	if path == "train.clip.of" {
+		return []string{"train.clip.norm=1", `sync=[{match: "*", scheme: drop, required: 1, contributors: step}]`}
+	}
+	if strings.HasPrefix(path, "data.arrays.") {
+		return []string{"data.set=npy", "data.path=p"}
+	}
 	if also[path] == nil && l.Only != nil {
 		return []string{l.Only.Path + "=" + l.Only.Words()[0]}
 	}

@@ -85,6 +85,9 @@ const classesShown = 100
 // of the set, and SET PATH lacks them.
 func dataText(r dataset.Report, configured bool) string {
 	var b strings.Builder
+	for _, line := range r.Found {
+		fmt.Fprintln(&b, foreign.Text(line))
+	}
 	if r.Matrix != (workload.Matrix{}) {
 		ratingsText(&b, r)
 	} else {
@@ -92,7 +95,11 @@ func dataText(r dataset.Report, configured bool) string {
 	}
 	b.WriteByte('\n')
 	for _, f := range r.Files {
-		fmt.Fprintf(&b, "sha256 %s  %d bytes unpacked  %s\n", f.SHA256, f.Bytes, foreign.Text(f.Path))
+		what := "bytes unpacked"
+		if f.Sampled {
+			what = "bytes, of which blocks were hashed"
+		}
+		fmt.Fprintf(&b, "sha256 %s  %d %s  %s\n", f.SHA256, f.Bytes, what, foreign.Text(f.Path))
 	}
 	if configured {
 		fmt.Fprintf(&b, "sha256 %s  of the set: data_sha256 in run.json\n", r.SHA256)

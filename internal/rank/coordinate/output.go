@@ -11,6 +11,7 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/disk/durable"
+	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/metrics"
 )
@@ -83,6 +84,9 @@ func (l *Lead) Open() error {
 	}
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.station.Config.Data.Set, r.station.Set.Train.Rows(),
 		r.station.Set.Test.Rows())
+	for _, line := range r.station.Set.Found {
+		fmt.Fprintf(&b, "Data: %s\n", foreign.Text(line))
+	}
 	if r.From != nil {
 		if other := otherKernels(setsOf(r.From.Manifest), kernelSets(r.Units)); other != "" {
 			fmt.Fprintf(&b, "WARNING: %s\n", other)

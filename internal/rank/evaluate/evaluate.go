@@ -123,8 +123,11 @@ func (e *Evaluator) evalChunks(first, last int, between func()) (losses []float6
 		for row := chunk * batchMax; row < min((chunk+1)*batchMax, t.Rows()); row++ {
 			e.rows = append(e.rows, int32(row))
 		}
-		e.batch.Take(t, e.rows)
-		l, c, err := e.model.Eval(e.batch)
+		var l float64
+		var c int
+		if err = e.batch.Take(t, e.rows); err == nil {
+			l, c, err = e.model.Eval(e.batch)
+		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("rank %d: evaluation of test rows %d to %d: %w", e.station.Me, e.rows[0], e.rows[len(e.rows)-1], err)
 		}

@@ -223,7 +223,9 @@ func (it *iteration) computeBatch(iter int64) (ok bool) {
 	if !it.awaitDealt(iter) || !it.startLate(iter) {
 		return false
 	}
-	w.feed.take(iter, w.station.Set.Train)
+	if err := w.feed.take(iter, w.station.Set.Train); err != nil {
+		return w.failed(iter, "rows", err)
+	}
 	// Who is slowed down, or paused, sleeps between its forward and its backward pass.
 	it.mayHurry = w.slow.to.None() && len(w.slow.pauses) == 0
 	loss, correct, err := w.model.Forward(w.feed.batch, it.forward)
@@ -263,8 +265,8 @@ func (it *iteration) announce() {
 		return
 	}
 	m.Ahead(func() (workload.Batch, bool) {
-		w.feed.take(it.rec.Iter+1, w.station.Set.Train)
-		return w.feed.batch, true
+		err := w.feed.take(it.rec.Iter+1, w.station.Set.Train) // the iteration itself takes it again, and fails
+		return w.feed.batch, err == nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fluentps/internal/comm"
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
 )
@@ -46,4 +47,10 @@ func (w *Side) inlineReceived(piece int32, values []byte) {
 	if w.decode(&w.station.Plan.Pieces[piece], values) {
 		w.step(core.Input{Kind: core.PieceLanded, Piece: piece})
 	}
+}
+
+// handlers are the functions for pieces on the data channel, made once.
+type handlers struct {
+	landed comm.Handler // of received pieces
+	left   comm.Handler // of sent pieces
 }

@@ -100,9 +100,9 @@ func (h *hostSteps) step(it *iteration, sum *timing) (ok bool) {
 	it.timing = timing{start: w.station.Transport.Now()}
 	w.o.Timeline.Begin(index)
 	w.sleepLate(it, index)
-	w.feed.rows = w.feed.sampler.Batch(index, w.feed.rows)
-	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
-	w.feed.augment.Apply(w.feed.batch.X, index)
+	if err := w.feed.gather(index, w.station.Set.Train); err != nil {
+		return w.failed(index, "rows", err)
+	}
 	loss, correct, err := w.model.Forward(w.feed.batch, nil)
 	if err != nil {
 		return w.failed(index, "forward", err)

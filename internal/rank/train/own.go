@@ -244,9 +244,9 @@ func (o *ownSteps) step(it *iteration, sum *timing) (pushed, ok bool) {
 	if !o.startLate(it, index) {
 		return false, false
 	}
-	w.feed.rows = w.feed.sampler.Batch(index, w.feed.rows)
-	w.feed.batch.Take(w.station.Set.Train, w.feed.rows)
-	w.feed.augment.Apply(w.feed.batch.X, index)
+	if err := w.feed.gather(index, w.station.Set.Train); err != nil {
+		return false, w.failed(index, "rows", err)
+	}
 	loss, correct, err := w.model.Forward(w.feed.batch, func(layer int) {
 		if o.takes {
 			it.awaitReadable(layer)

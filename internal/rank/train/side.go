@@ -63,12 +63,6 @@ type scratch struct {
 	sentInFrames []int32 // pieces sent in frames; the node hears of them after the current effects
 }
 
-// handlers are the functions for pieces on the data channel, made once.
-type handlers struct {
-	landed comm.Handler // of received pieces
-	left   comm.Handler // of sent pieces
-}
-
 // feed is the source of a worker's samples.
 type feed struct {
 	sampler *dataset.Sampler
@@ -79,14 +73,23 @@ type feed struct {
 }
 
 // take makes the batch of an iteration, if it was not made while the device computed the iteration before.
-func (f *feed) take(iter int64, from dataset.Table) {
+func (f *feed) take(iter int64, from dataset.Table) error {
 	if f.holds == iter {
-		return
+		return nil
 	}
+	err := f.gather(iter, from)
+	if err == nil {
+		f.holds = iter
+	}
+	return err
+}
+
+// gather draws the rows of an iteration, and makes their batch.
+func (f *feed) gather(iter int64, from dataset.Table) error {
 	f.rows = f.sampler.Batch(iter, f.rows)
-	f.batch.Take(from, f.rows)
+	err := f.batch.Take(from, f.rows)
 	f.augment.Apply(f.batch.X, iter)
-	f.holds = iter
+	return err
 }
 
 // arenas are a worker's memory for parameters and gradients.

@@ -184,7 +184,9 @@ func (it *iteration) computeRanges(t core.Task) (ok bool) {
 		return w.failed(t.Iter, "rows", err)
 	}
 	f.rows = f.sampler.Batch(t.Iter, f.rows)
-	g.batch.Take(w.station.Set.Train, f.rows)
+	if err := g.batch.Take(w.station.Set.Train, f.rows); err != nil {
+		return w.failed(t.Iter, "rows", err)
+	}
 	f.augment.Apply(g.batch.X, t.Iter)
 	g.hasSums, it.header = false, wire.Header{}
 	grain := int(t.Grain)

@@ -178,8 +178,12 @@ func (v *evaluator) evaluate(arena []float32, m mark) {
 		for i := range n {
 			v.rows = append(v.rows, int32(lo+i))
 		}
-		v.batch.Take(t, v.rows)
-		l, c, err := v.model.Eval(v.batch)
+		var l float64
+		var c int
+		err := v.batch.Take(t, v.rows)
+		if err == nil {
+			l, c, err = v.model.Eval(v.batch)
+		}
 		if err != nil {
 			v.f.s.Fail("evaluation at %d samples: %v", m.samples, err)
 			return

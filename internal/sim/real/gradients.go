@@ -240,13 +240,20 @@ func (f *floats) Compute(me int32, iter int64) {
 		f.s.Fail("immutable gradients: worker %d computes iteration %d while %d pieces of its last push have not landed", me, iter, w.flying)
 	}
 	f.rows = w.sampler.Batch(iter, f.rows)
-	f.batch.Take(f.set.Train, f.rows)
+	f.gather()
 	w.augment.Apply(f.batch.X, iter)
 	f.model.Bind(w.views[0], w.views[1])
 	w.loss, w.correct = f.step(me, iter, f.batch)
 	w.clip.Sums(w.grads, int64(n))
 	for _, q := range f.deltas {
 		w.local.Step(w.grads, w.params, q, iter, int64(n))
+	}
+}
+
+// gather makes the batch of the rows. A file that cannot be read any more ends the run.
+func (f *floats) gather() {
+	if err := f.batch.Take(f.set.Train, f.rows); err != nil {
+		f.s.Fail("%v", err)
 	}
 }
 

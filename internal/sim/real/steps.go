@@ -17,7 +17,7 @@ func (f *floats) TakeStep(me int32, own *steps.Worker) (loss float64, correct in
 	w, step := &f.replicas[me], own.Steps()
 	w.own = own
 	f.rows = w.sampler.Batch(step, f.rows)
-	f.batch.Take(f.set.Train, f.rows)
+	f.gather()
 	w.augment.Apply(f.batch.X, step)
 	f.model.Bind(w.views[0], w.views[1])
 	loss, hits := f.step(me, step, f.batch)

@@ -51,7 +51,7 @@ func (f *floats) ComputeGrain(me int32, k sim.Grain) (loss float64, correct int6
 func (f *floats) addGrain(w *replica, k sim.Grain, me int32) (loss float64, correct int64) {
 	of := &f.replicas[k.Task.Owner]
 	f.rows = of.sampler.Batch(k.Task.Iter, f.rows)
-	f.batch.Take(f.set.Train, f.rows)
+	f.gather()
 	of.augment.Apply(f.batch.X, k.Task.Iter)
 	f.model.Bind(w.ranges.views[0], w.ranges.views[1])
 	loss, hits := f.step(me, k.Task.Iter, f.batch.Part(int(k.From), int(k.From+k.N)))

@@ -47,8 +47,9 @@ func NewBatch(sparse bool, from Samples, most int) Batch {
 	return b
 }
 
-// Take gathers rows of t. It panics if there are more than b was made for, or if they have another number of columns.
-func (b *Batch) Take(t Table, rows []int32) {
+// Take gathers rows of t. It panics if there are more than b was made for, or if they have another number of columns. It fails if
+// a file cannot be read any more whose rows are not in memory.
+func (b *Batch) Take(t Table, rows []int32) error {
 	n := len(rows)
 	if n > cap(b.Y) || t.Cols() != b.Cols {
 		panic(fmt.Sprintf("dataset: a batch for %d rows of %d takes %d of %d", cap(b.Y), b.Cols, n, t.Cols()))
@@ -57,10 +58,24 @@ func (b *Batch) Take(t Table, rows []int32) {
 	b.Rows = append(b.Rows[:0], rows...) // a copy: the caller draws the next rows into the same memory
 	if b.form == sparseRows {
 		b.takeSparse(t, rows)
-		return
+		return failure(t)
 	}
 	b.X = b.X[:n*b.Cols]
 	t.Fill(b.X, b.Y, rows)
+	return failure(t)
+}
+
+// failing is a table whose rows are not in memory. failure is why some could not be read; nil: all could.
+type failing interface{ failure() error }
+
+func failure(t Table) error {
+	if h, ok := t.(firstRows); ok {
+		t = h.Table
+	}
+	if f, ok := t.(failing); ok {
+		return f.failure()
+	}
+	return nil
 }
 
 // Same says whether b holds the samples of o, in the same memory.

@@ -13,6 +13,7 @@ package dataset
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -35,7 +36,8 @@ type Set struct {
 	Matrix      Matrix    // the matrix whose entries the rows are; zero if they are not ratings
 	Elsewhere   bool      // the rows are with the model, in another process: the tables know only how many there are
 	Files       []FileSum // in the order they were read; none for generated data
-	Notes       []string  // what a user should know about the files
+	Notes       []string  // what a user should know about the files: it may be a mistake
+	Found       []string  // what the reader has found out about the files by itself, a line each
 
 	spec Spec  // the argument of Load
 	peak int64 // the most memory that its rows took at once while they were read, in bytes
@@ -68,6 +70,8 @@ type FileSum struct {
 	Name   string // the last element of Path, without .gz
 	Bytes  int64  // unpacked
 	SHA256 string // of the unpacked bytes, in hex
+	// Sampled: the file is mapped, and SHA256 is that of its size and of blocks of it.
+	Sampled bool
 }
 
 // Spec says which data to load. A field that a reader does not use must be left zero.
@@ -112,6 +116,8 @@ type Spec struct {
 	Memory int64
 	// Fingerprint names the rows of external; empty: nothing is known of them.
 	Fingerprint string
+	// Arrays are those of npy.
+	Arrays Arrays
 }
 
 var sets = []struct {
@@ -124,6 +130,7 @@ var sets = []struct {
 	{"cifar10", "path rows test_rows", "images", loadCIFAR10},
 	{"csv", "path test rows test_rows classes features scale label", "numbers", loadCSV},
 	{"libsvm", "path test rows test_rows classes features scale", "numbers", loadLIBSVM},
+	{"npy", "path rows test_rows classes scale arrays", "arrays", loadNPY},
 	{"generated", "rows test_rows classes features image seed", "numbers", loadGenerated},
 	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
 	{"ratings", "path test rows test_rows center", "ratings", loadRatings},
@@ -170,7 +177,7 @@ func Load(s Spec) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		set.Name, set.spec, set.Files, set.Notes, set.peak = s.Set, s, in.files, in.notes, in.peak
+		set.Name, set.spec, set.Files, set.Notes, set.Found, set.peak = s.Set, s, in.files, in.notes, in.found, in.peak
 		if !strings.HasPrefix(s.Set, "generated") && !set.Elsewhere {
 			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
 				return nil, err
@@ -196,7 +203,7 @@ func (s Spec) check(uses string) error {
 		{"scale", s.Scale != 0}, {"label", s.Label != ""}, {"normalize", s.Normalize},
 		{"image", s.Image != Image{}}, {"nonzeros", s.Nonzeros != 0},
 		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
-		{"fingerprint", s.Fingerprint != ""},
+		{"fingerprint", s.Fingerprint != ""}, {"arrays", s.Arrays != Arrays{}},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {
 			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))
@@ -226,8 +233,12 @@ func (s *Set) SHA256() string {
 	content.Path, content.Test, content.Memory = "", "", 0
 	h := sha256.New()
 	text, mark, _ := strings.Cut(fmt.Sprintf("%+v", content), " Memory:0 Fingerprint:")
-	if text += "}"; s.Elsewhere { // other sums are those from before these fields existed
-		text += mark
+	mark, _, _ = strings.Cut(mark, " Arrays:{")
+	switch text += "}"; { // other sums are those from before these fields existed
+	case s.Elsewhere:
+		text += mark + "}"
+	case s.Name == npySet:
+		text += fmt.Sprintf("%+v", s.spec.Arrays)
 	}
 	fmt.Fprintln(h, text)
 	for _, f := range s.Files {
@@ -244,7 +255,8 @@ type Report struct {
 	Matrix      Matrix
 	Train, Test Part
 	Files       []FileSum
-	Notes       []string // what a user should know about them
+	Notes       []string // of the Set
+	Found       []string // of the Set
 	SHA256      string   // of the Set
 }
 
@@ -265,7 +277,8 @@ func Describe(s Spec) (Report, error) {
 		return Report{}, err
 	}
 	return Report{
-		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Matrix: set.Matrix, Files: set.Files, Notes: set.Notes, SHA256: set.SHA256(),
+		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Matrix: set.Matrix, Files: set.Files, Notes: set.Notes,
+		Found: set.Found, SHA256: set.SHA256(),
 		Train: set.describe(set.Train), Test: set.describe(set.Test),
 	}, nil
 }
@@ -348,4 +361,26 @@ func countClasses(given int, labels ...[]int32) int {
 		}
 	}
 	return int(classes)
+}
+
+// ExternalSet is the data of a model in another process.
+const ExternalSet = "external"
+
+// elsewhere is a table of which only the number of rows is known: its values are with the model.
+type elsewhere struct{ rows int }
+
+func (e elsewhere) Rows() int { return e.rows }
+
+func (e elsewhere) Cols() int { return 0 }
+
+// Fill fills nothing: a model that has the rows takes Batch.Rows.
+func (e elsewhere) Fill([]float32, []int32, []int32) {}
+
+func (e elsewhere) holds() (own, common int64) { return 0, 0 }
+
+func loadExternal(s Spec, _ *reading) (*Set, error) {
+	if s.Rows < 1 {
+		return nil, errors.New("data: rows is 0: set external needs the number of training rows")
+	}
+	return &Set{Train: elsewhere{s.Rows}, Test: elsewhere{s.TestRows}, Elsewhere: true}, nil
 }

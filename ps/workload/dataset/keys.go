@@ -5,9 +5,9 @@ import "strings"
 // Keys are those of section data: they name the data set and how workers share it.
 type Keys struct {
 	Set         string  `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
-	Path        string  `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings" doc:"the folder (idx, cifar10) or the training file (csv, libsvm, ratings: lines of row,column,value); .gz or not"`
+	Path        string  `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy" doc:"the folder (idx, cifar10), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; npy: an archive .npz, or a folder with files .npy"`
 	Test        string  `yaml:"test,required" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file"`
-	Scale       float64 `yaml:"scale" above:"0" when:"set=csv" as:"float32" doc:"features are divided by it"`
+	Scale       float64 `yaml:"scale" above:"0" when:"set=csv,npy" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in arrays of uint8 by 255"`
 	Normalize   bool    `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
 	Augment     Augment `yaml:"augment"`
 	Center      bool    `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
@@ -21,6 +21,7 @@ type Keys struct {
 	Classes     int     `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
 	Nonzeros    int     `yaml:"nonzeros" min:"1" max:"1e6" when:"set=generated_sparse" doc:"features of a row that are not 0, at most; the first features are far more often among them than the last, as in text"`
 	Matrix      Product `yaml:"matrix"`
+	Arrays      Arrays  `yaml:"arrays"`
 	Partition   string  `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
 }
 
@@ -35,6 +36,7 @@ func Defaults() Keys {
 	return Keys{
 		Scale: 1, Center: true, Accuracy: true, Sampler: SamplerRun, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
 		Partition: "disjoint_random", Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
+		Arrays: Arrays{Channels: channelsAuto},
 	}
 }
 
@@ -48,11 +50,23 @@ type Product struct {
 	Noise float64 `yaml:"noise" min:"0" max:"1e6" when:"set=generated_ratings" doc:"standard deviation of what is added to an entry: no model has a smaller test error"`
 }
 
+// Arrays name arrays of an archive, or files of a folder without .npy.
+type Arrays struct {
+	X        string `yaml:"x,omitempty" when:"set=npy" doc:"the array with the training rows; without it, one of the usual names, such as x_train"`
+	Y        string `yaml:"y,omitempty" when:"set=npy" doc:"the array with their classes"`
+	TestX    string `yaml:"test_x,omitempty" when:"set=npy" doc:"the array with the test rows"`
+	TestY    string `yaml:"test_y,omitempty" when:"set=npy" doc:"the array with their classes"`
+	Channels string `yaml:"channels" values:"auto,first,last" when:"set=npy" doc:"where arrays of images have the channels: behind the row (first) or behind the columns (last); auto: where 1, 3 or 4 stands"`
+}
+
 // Spec is the data set for who reads it, in a run with that seed; its rows may take so many bytes of memory while they are read.
 func (d Keys) Spec(seed uint64, memory int64) Spec {
 	s := Spec{Set: d.Set, Path: d.Path, Test: d.Test, Scale: d.Scale, Normalize: d.Normalize, Center: d.Center,
 		Rows: d.Rows, TestRows: d.TestRows, Features: d.Features, Classes: d.Classes, Nonzeros: d.Nonzeros,
-		Matrix: d.Matrix.Matrix, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory, Fingerprint: d.Fingerprint}
+		Matrix: d.Matrix.Matrix, Arrays: d.Arrays, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory, Fingerprint: d.Fingerprint}
+	if d.Set != npySet {
+		s.Arrays = Arrays{}
+	}
 	if strings.HasPrefix(d.Set, "generated") {
 		s.Seed = seed
 		if i := d.Image; len(i) == 3 {

@@ -12,6 +12,7 @@ import (
 type reading struct {
 	files []FileSum // in the order they were read
 	notes []string  // what a user should know about them
+	found []string  // what the reader has found out by itself
 	most  int64     // bytes that rows may take, including the smaller memory that they have just outgrown
 	left  int64     // unused part of most
 	peak  int64     // the most of most that was in use at once

@@ -1,0 +1,299 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"fluentps/ps/workload/dataset/numpy"
+)
+
+// npySet is the data of NumPy's files.
+const npySet = "npy"
+
+// The values of channels.
+const (
+	channelsAuto  = "auto"
+	channelsFirst = "first"
+	channelsLast  = "last"
+)
+
+// usualArrays are the names that people give to training rows, their classes, test rows and their classes.
+var usualArrays = [][4]string{
+	{"x_train", "y_train", "x_test", "y_test"}, // Keras
+	{"X_train", "y_train", "X_test", "y_test"}, // scikit-learn
+	{"train_images", "train_labels", "test_images", "test_labels"},
+	{"train_x", "train_y", "test_x", "test_y"},
+	{"x", "y", "", ""},
+	{"X", "y", "", ""},
+	{"data", "labels", "", ""},
+	{"images", "labels", "", ""},
+	{"arr_0", "arr_1", "arr_2", "arr_3"}, // numpy.savez without names
+}
+
+// container is an archive or a folder: what has arrays by name.
+type container struct {
+	path  string
+	in    *reading
+	file  *numpy.File // of an archive; nil: a folder
+	names []string
+}
+
+func openContainer(path string, in *reading) (*container, error) {
+	c := &container{path: path, in: in}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing(fmt.Sprintf("data: %s does not exist; set npy needs an archive .npz, or a folder with files .npy", path))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	if !info.IsDir() {
+		if c.file, err = c.open(path); err != nil {
+			return nil, err
+		}
+		for _, a := range c.file.Arrays {
+			c.names = append(c.names, a.Name)
+		}
+		if len(c.file.Arrays) == 1 && c.file.Arrays[0].Name == "" {
+			return nil, fmt.Errorf("data: %s has one array, and training rows and their classes are two: name the folder of both, and "+
+				"the files as arrays: {x: %s, y: ...}", path, strings.TrimSuffix(filepath.Base(path), ".npy"))
+		}
+		return c, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".npy"); ok {
+			c.names = append(c.names, name)
+		}
+	}
+	return c, nil
+}
+
+func (c *container) open(path string) (*numpy.File, error) {
+	f, err := numpy.Open(path, func(bytes int64) error { return c.in.take(&source{path: path}, bytes) })
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	sum, err := f.Sum()
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	c.in.files = append(c.in.files, FileSum{Path: path, Name: f.Name(), Bytes: f.Size, SHA256: sum, Sampled: true})
+	return f, nil
+}
+
+// array returns the array of a name.
+func (c *container) array(name string) (*numpy.Array, error) {
+	if !slices.Contains(c.names, name) {
+		return nil, fmt.Errorf("data: %s has no array %s; it has %s", c.path, name, listed(c.names))
+	}
+	if c.file != nil {
+		return c.file.Arrays[slices.Index(c.names, name)], nil
+	}
+	f, err := c.open(filepath.Join(c.path, name+".npy"))
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Arrays) != 1 {
+		return nil, fmt.Errorf("data: %s is an archive, named as an array: name it .npz, and give it as path", f.Path)
+	}
+	f.Arrays[0].Name = name
+	return f.Arrays[0], nil
+}
+
+func listed(names []string) string {
+	const most = 12
+	if len(names) == 0 {
+		return "no file .npy"
+	}
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return text
+}
+
+// choose returns the names of training rows, their classes, test rows and their classes; the last two may be empty.
+func (c *container) choose(a Arrays) (names [4]string, err error) {
+	given := [4]string{a.X, a.Y, a.TestX, a.TestY}
+	if given != [4]string{} {
+		if a.X == "" || a.Y == "" || (a.TestX == "") != (a.TestY == "") {
+			return names, fmt.Errorf("data: arrays has x %q, y %q, test_x %q and test_y %q: name x and y, and both of the test rows or none",
+				a.X, a.Y, a.TestX, a.TestY)
+		}
+		return given, nil
+	}
+	var fit [][4]string
+	for _, usual := range usualArrays {
+		if slices.Contains(c.names, usual[0]) && slices.Contains(c.names, usual[1]) {
+			if !slices.Contains(c.names, usual[2]) || !slices.Contains(c.names, usual[3]) {
+				usual[2], usual[3] = "", ""
+			}
+			fit = append(fit, usual)
+		}
+	}
+	if len(fit) != 1 {
+		why := "none of the usual pairs of names, such as x_train and y_train"
+		if len(fit) > 1 {
+			why = fmt.Sprintf("both %s and %s", strings.Join(fit[0][:2], ", "), strings.Join(fit[1][:2], ", "))
+		}
+		return names, fmt.Errorf("data: %s has %s; it has %s: name the arrays, as in arrays: {x: %s, y: ...}", c.path, why, listed(c.names),
+			append(c.names, "...")[0])
+	}
+	return fit[0], nil
+}
+
+func loadNPY(s Spec, in *reading) (*Set, error) {
+	c, err := openContainer(s.Path, in)
+	if err != nil {
+		return nil, err
+	}
+	names, err := c.choose(s.Arrays)
+	if err != nil {
+		return nil, err
+	}
+	train, err := c.table(names[0], names[1], s)
+	if err != nil {
+		return nil, err
+	}
+	test := &arrays{image: train.image, width: train.width}
+	if names[2] != "" {
+		if test, err = c.table(names[2], names[3], s); err != nil {
+			return nil, err
+		}
+		if test.width != train.width || test.image != train.image {
+			return nil, fmt.Errorf("data: %s: rows of %s have the shape %v, those of %s %v", s.Path, names[0], train.x.Shape[1:],
+				names[2], test.x.Shape[1:])
+		}
+	}
+	set := &Set{Train: train, Test: test, Image: train.image}
+	if set.Classes, err = c.number(train, test, s.Classes); err != nil {
+		return nil, err
+	}
+	c.say(train, names)
+	return set, nil
+}
+
+// table makes a table of an array of rows and one of their classes.
+func (c *container) table(xName, yName string, s Spec) (*arrays, error) {
+	x, err := c.array(xName)
+	if err != nil {
+		return nil, err
+	}
+	y, err := c.array(yName)
+	if err != nil {
+		return nil, err
+	}
+	if x.Rows() == 0 || len(x.Shape) < 2 || x.Width() == 0 {
+		return nil, fmt.Errorf("data: %s: %s has the shape %v: rows x features, or rows x an image, is wanted", c.path, xName, x.Shape)
+	}
+	if y.Elements() != y.Rows() {
+		return nil, fmt.Errorf("data: %s: %s has the shape %v: one class a row is wanted; of one-hot rows, save y.argmax(1)",
+			c.path, yName, y.Shape)
+	}
+	if x.Rows() != y.Rows() {
+		return nil, fmt.Errorf("data: %s: %s has %d rows, and %s has %d classes", c.path, xName, x.Rows(), yName, y.Rows())
+	}
+	if x.Rows() > rowsMost || x.Width() > rowsMost {
+		return nil, fmt.Errorf("data: %s: %s has the shape %v, at most %d rows and as many features", c.path, xName, x.Shape, rowsMost)
+	}
+	t := &arrays{name: c.path + ": " + xName, x: x, width: x.Width()}
+	if err := t.setImage(s.Arrays.Channels); err != nil {
+		return nil, err
+	}
+	t.setScale(s.Scale)
+	if err := c.in.take(&source{path: c.path}, int64(x.Rows())*valueBytes); err != nil {
+		return nil, err
+	}
+	t.y = make([]int32, x.Rows())
+	return t, t.readClasses(yName, y)
+}
+
+// rowsMost bounds rows and features, whose numbers are int32.
+const rowsMost = 1<<31 - 1
+
+// arrays is a table of mapped arrays.
+type arrays struct {
+	name   string
+	x      *numpy.Array
+	y      []int32
+	width  int   // values of a row
+	image  Image // zero: rows are not images
+	last   bool  // channels are the last dimension in the file
+	bytes  *[256]float32
+	divide float64 // 0: by nothing
+	fault  atomic.Pointer[error]
+}
+
+func (t *arrays) Rows() int { return len(t.y) }
+
+func (t *arrays) Cols() int { return t.width }
+
+func (t *arrays) label(row int) int32 { return t.y[row] }
+
+// holds counts classes alone, and what was unpacked: the pages of a mapped file belong to the system, which takes them back when it needs
+// them.
+func (t *arrays) holds() (own, common int64) {
+	own = valueBytes * int64(len(t.y))
+	if t.x != nil && !t.x.IsMapped() {
+		own += t.x.Bytes()
+	}
+	return own, 0
+}
+
+func (t *arrays) failure() error {
+	if err := t.fault.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (t *arrays) Fill(x []float32, y []int32, rows []int32) {
+	err := numpy.Guard(func() { t.fill(x, rows) })
+	if err != nil {
+		err = fmt.Errorf("data: %s: %w", t.name, err)
+		t.fault.CompareAndSwap(nil, &err)
+	}
+	for i, r := range rows {
+		y[i] = t.y[r]
+	}
+}
+
+func (t *arrays) fill(x []float32, rows []int32) {
+	var planes []float32
+	if t.last {
+		planes = make([]float32, t.width)
+	}
+	for i, r := range rows {
+		row := x[i*t.width : (i+1)*t.width]
+		t.x.Floats(row, int(r)*t.width)
+		switch {
+		case t.bytes != nil:
+			for j, v := range row {
+				row[j] = t.bytes[uint8(v)]
+			}
+		case t.divide > 0:
+			for j, v := range row {
+				row[j] = float32(float64(v) / t.divide)
+			}
+		}
+		if t.last {
+			size := t.image.Height * t.image.Width
+			for p := range size {
+				for channel := range t.image.Channels {
+					planes[channel*size+p] = row[p*t.image.Channels+channel]
+				}
+			}
+			copy(row, planes)
+		}
+	}
+}

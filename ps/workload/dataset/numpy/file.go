@@ -1,0 +1,216 @@
+package numpy
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// File is an open file of arrays. Its arrays may be used as long as the process lives: what is mapped stays mapped.
+type File struct {
+	Path   string
+	Size   int64
+	Arrays []*Array
+
+	mapped []byte // the whole file
+}
+
+// Memory is asked for bytes before arrays are unpacked or converted in memory. It fails if there are too few.
+type Memory func(bytes int64) error
+
+// Open opens an .npy or .npz file, whichever it is by its first bytes. Errors name the file.
+func Open(path string, memory Memory) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file: it cannot be mapped", path)
+	}
+	a := &File{Path: path, Size: info.Size()}
+	if a.Size == 0 {
+		return nil, fmt.Errorf("%s is empty", path)
+	}
+	if a.mapped, err = mapFile(f, a.Size); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := a.read(memory); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unmap(a.mapped))
+	}
+	return a, nil
+}
+
+// packers are programs whose files people have in place of .npy, by their first bytes.
+var packers = []struct{ first, name, way string }{
+	{"\x1f\x8b", "gzip", "unpack it with gunzip"},
+	{"BZh", "bzip2", "unpack it with bunzip2"},
+	{"\xfd7zXZ", "xz", "unpack it with unxz"},
+	{"\x28\xb5\x2f\xfd", "zstd", "unpack it with unzstd"},
+	{"\x89HDF", "HDF5", "write it as .npy: import h5py, numpy; numpy.save('x.npy', h5py.File('FILE')['NAME'][:])"},
+	{"PAR1", "Parquet", "write it as .npy: import pandas, numpy; numpy.save('x.npy', pandas.read_parquet('FILE').to_numpy('float32'))"},
+	{"\x80\x02", "Python's pickle", "it can run code, so save it with numpy.save"},
+	{"\x80\x03", "Python's pickle", "it can run code, so save it with numpy.save"},
+	{"\x80\x04", "Python's pickle", "it can run code, so save it with numpy.save"},
+}
+
+func (f *File) read(memory Memory) (err error) {
+	defer guard(&err)()
+	for _, p := range packers {
+		if bytes.HasPrefix(f.mapped, []byte(p.first)) {
+			return fmt.Errorf("it is of %s: %s", p.name, p.way)
+		}
+	}
+	if !bytes.HasPrefix(f.mapped, []byte("PK")) {
+		a, err := arrayOf(f.mapped, false, memory)
+		if err != nil {
+			return err
+		}
+		f.Arrays = []*Array{a}
+		return nil
+	}
+	return f.readArchive(memory)
+}
+
+// arraysMax bounds the arrays of an archive, so that a damaged one does not take all memory.
+const arraysMax = 10000
+
+func (f *File) readArchive(memory Memory) error {
+	z, err := zip.NewReader(bytes.NewReader(f.mapped), f.Size)
+	if err != nil {
+		return fmt.Errorf("it begins as an archive (.npz), but: %w: it is damaged or cut short, fetch it again", err)
+	}
+	if len(z.File) > arraysMax {
+		return fmt.Errorf("%d files in the archive, at most %d", len(z.File), arraysMax)
+	}
+	for _, entry := range z.File {
+		name, isArray := strings.CutSuffix(entry.Name, ".npy")
+		if !isArray {
+			return fmt.Errorf("the archive has %q, which is no .npy: numpy.savez writes archives of arrays alone", entry.Name)
+		}
+		a, err := f.entry(entry, memory)
+		if err != nil {
+			return fmt.Errorf("array %s: %w", name, err)
+		}
+		a.Name = name
+		f.Arrays = append(f.Arrays, a)
+	}
+	return nil
+}
+
+// entry reads one array of an archive. What is stored as it is (numpy.savez) is mapped, what is packed (numpy.savez_compressed) is
+// unpacked.
+func (f *File) entry(entry *zip.File, memory Memory) (*Array, error) {
+	const most = 1 << 40
+	if entry.UncompressedSize64 > most {
+		return nil, fmt.Errorf("%d bytes, at most %d", entry.UncompressedSize64, int64(most))
+	}
+	size := int64(entry.UncompressedSize64)
+	if entry.Method == zip.Store {
+		at, err := entry.DataOffset()
+		if err != nil {
+			return nil, err
+		}
+		if at < 0 || at > f.Size-size {
+			return nil, errors.New("it is behind the end of the file, which is cut short: fetch it again")
+		}
+		return arrayOf(f.mapped[at:at+size], false, memory)
+	}
+	// One packed byte becomes at most 1032.
+	if entry.CompressedSize64 > uint64(f.Size) || size > 1032*int64(entry.CompressedSize64)+1032 {
+		return nil, fmt.Errorf("%d packed bytes of a file of %d cannot be %d: it is damaged", entry.CompressedSize64, f.Size, size)
+	}
+	if err := memory(size); err != nil {
+		return nil, err
+	}
+	r, err := entry.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data := make([]byte, size)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, fmt.Errorf("%w: it is damaged, fetch it again", err)
+	}
+	switch n, err := io.ReadFull(r, make([]byte, 1)); { // the end checks the checksum
+	case n > 0:
+		return nil, fmt.Errorf("more than the %d bytes that the archive promises: it is damaged, fetch it again", size)
+	case err != io.EOF:
+		return nil, fmt.Errorf("%w: it is damaged, fetch it again", err)
+	}
+	a, err := arrayOf(data, true, memory)
+	if err == nil {
+		a.Packed = true
+	}
+	return a, err
+}
+
+// arrayOf makes an array of a header and the elements behind it.
+func arrayOf(b []byte, inMemory bool, memory Memory) (*Array, error) {
+	h, err := parseHeader(b)
+	if err != nil {
+		return nil, err
+	}
+	data, want := b[h.bytes:], h.elements()*int64(h.typ.Size)
+	switch has := int64(len(data)); {
+	case has < want:
+		return nil, fmt.Errorf("shape %v of %s promises %d bytes behind the header, and there are %d: it is cut short, fetch it again",
+			h.shape, h.typ, want, has)
+	case has > want:
+		return nil, fmt.Errorf("shape %v of %s promises %d bytes behind the header, and there are %d: were several arrays saved to one file? "+
+			"numpy.savez keeps several", h.shape, h.typ, want, has)
+	}
+	a := &Array{Type: h.typ, Shape: h.shape, big: h.big, data: data}
+	if h.fortran && len(h.shape) > 1 {
+		if err := memory(want); err != nil {
+			return nil, err
+		}
+		a.data, a.Fortran = fromFortran(data, h.shape, h.typ.Size), true
+	}
+	return a, nil
+}
+
+// IsMapped says whether the elements are read from the file when they are used.
+func (a *Array) IsMapped() bool { return !a.Packed && !a.Fortran }
+
+// Blocks of a file that Sum reads: so many of so many bytes, at places that follow from the size alone, with the first and the last.
+const (
+	sumBlocks = 64
+	sumBytes  = 4096
+)
+
+// Sum identifies the file by its size and blocks of it: reading all of a large file would take longer than the first epochs. In hex.
+func (f *File) Sum() (sum string, err error) {
+	defer guard(&err)()
+	h := sha256.New()
+	_ = binary.Write(h, binary.LittleEndian, f.Size)
+	r := rand.New(rand.NewPCG(uint64(f.Size), 0))
+	last := max(0, f.Size-sumBytes)
+	for i := range sumBlocks {
+		at := r.Int64N(last + 1)
+		switch i {
+		case 0:
+			at = 0
+		case 1:
+			at = last
+		}
+		h.Write(f.mapped[at:min(f.Size, at+sumBytes)])
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Name is the last element of the path.
+func (f *File) Name() string { return filepath.Base(f.Path) }
