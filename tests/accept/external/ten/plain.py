@@ -1,0 +1,34 @@
+"""A network on a spiral, as people write it in torch."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def spiral(rows, seed):
+    """Points of three arms, with their arm."""
+    g = torch.Generator().manual_seed(seed)
+    arm, radius = torch.randint(3, (rows,), generator=g), torch.rand(rows, generator=g)
+    angle = 4 * radius + arm * 2 * math.pi / 3 + 0.15 * torch.randn(rows, generator=g)
+    return TensorDataset(torch.stack([radius * angle.cos(), radius * angle.sin()], 1), arm)
+
+
+torch.manual_seed(1)
+train, test = spiral(6000, 1), spiral(1000, 2)
+net = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+loader = DataLoader(train, batch_size=32, shuffle=True)
+
+for epoch in range(10):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+
+net.eval()
+x, y = test.tensors
+print(f"accuracy {(net(x).argmax(1) == y).float().mean().item():.4f}")
