@@ -5,6 +5,15 @@ import "math"
 // constantRows bounds the rows that ConstantLoss reads: more would change the third digit.
 const constantRows = 1 << 16
 
+// classesOf is a table that returns classes without values, if it can.
+func classesOf(t Table) (labelled, bool) {
+	if first, cut := t.(firstRows); cut {
+		t = first.Table
+	}
+	l, ok := t.(labelled)
+	return l, ok
+}
+
 // ConstantLoss is the mean loss of the best prediction that is the same for every row: the entropy of the classes in nats, or the variance
 // of ratings. Of a large table it reads rows at equal distances.
 func ConstantLoss(t Table, classes int) float64 {
@@ -12,8 +21,13 @@ func ConstantLoss(t Table, classes int) float64 {
 	count := make([]float64, classes)
 	var sum, squares float64
 	x, y, row := make([]float32, t.Cols()), make([]int32, 1), make([]int32, 1)
+	class, knows := classesOf(t)
 	for i := range n {
 		row[0] = int32(int64(i) * int64(t.Rows()) / int64(n))
+		if knows && classes > 0 {
+			count[class.label(int(row[0]))]++
+			continue
+		}
 		t.Fill(x, y, row)
 		if classes > 0 {
 			count[y[0]]++

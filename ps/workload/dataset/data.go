@@ -315,10 +315,7 @@ type labelled interface{ label(row int) int32 }
 
 func (s *Set) count(t Table, counts []int) {
 	rows := t.Rows()
-	if first, cut := t.(firstRows); cut {
-		t = first.Table
-	}
-	if l, ok := t.(labelled); ok {
+	if l, ok := classesOf(t); ok {
 		for r := range rows {
 			counts[l.label(r)]++
 		}

@@ -41,6 +41,7 @@ type container struct {
 	path  string
 	in    *reading
 	file  *numpy.File // of an archive; nil: a folder
+	files []*numpy.File
 	names []string
 }
 
@@ -83,6 +84,7 @@ func (c *container) open(path string) (*numpy.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
+	c.files = append(c.files, f)
 	sum, err := f.Sum()
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
@@ -180,8 +182,16 @@ func loadNPY(s Spec, in *reading) (*Set, error) {
 		return nil, err
 	}
 	c.say(train, names)
+	if train.x.Bytes()/int64(train.Rows()) <= scatteredMax {
+		for _, f := range c.files {
+			f.Scattered()
+		}
+	}
 	return set, nil
 }
+
+// scatteredMax is the size of a row in bytes above which reading ahead of it helps.
+const scatteredMax = 16 << 10
 
 // table makes a table of an array of rows and one of their classes.
 func (c *container) table(xName, yName string, s Spec) (*arrays, error) {

@@ -213,3 +213,62 @@ func TestAMappedSetThatBecomesShorter(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// BenchmarkBatches gathers batches of rows of 4 KiB, 64 MiB in all: from memory, as the other sets have it, and mapped.
+func BenchmarkBatches(b *testing.B) {
+	const rows, cols, size = 1 << 14, 1 << 10, 64
+	dir := b.TempDir()
+	values := make([]float32, rows*cols)
+	for i := range values {
+		values[i] = float32(i % 1000)
+	}
+	for name, file := range map[string][]byte{"x": numpytest.File(1, "<f4", false, []int{rows, cols}, numpytest.Float32s(values...)),
+		"y": numpytest.File(1, "|u1", false, []int{rows}, counted(rows, 10))} {
+		if err := os.WriteFile(filepath.Join(dir, name+".npy"), file, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	mapped, err := dataset.Load(dataset.Spec{Set: "npy", Path: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, table := range map[string]dataset.Table{"mapped": mapped.Train, "memory": inMemory{values, cols}} {
+		b.Run(name, func(b *testing.B) {
+			batch := dataset.NewBatch(false, mapped.Samples(), size)
+			sampler := dataset.NewSampler(allOf(rows), size, 1, 0)
+			var picked []int32
+			b.SetBytes(size * cols * 4)
+			for i := range b.N {
+				picked = sampler.Batch(int64(i), picked)
+				if err := batch.Take(table, picked); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// inMemory is what a mapped table is compared with.
+type inMemory struct {
+	x    []float32
+	cols int
+}
+
+func (m inMemory) Rows() int { return len(m.x) / m.cols }
+
+func (m inMemory) Cols() int { return m.cols }
+
+func (m inMemory) Fill(x []float32, y []int32, rows []int32) {
+	for i, r := range rows {
+		y[i] = 0
+		copy(x[i*m.cols:(i+1)*m.cols], m.x[int(r)*m.cols:])
+	}
+}
+
+func allOf(n int) []int32 {
+	rows := make([]int32, n)
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	return rows
+}

@@ -19,6 +19,10 @@ func mapFile(f *os.File, size int64) ([]byte, error) {
 	return b, os.NewSyscallError("mmap", err)
 }
 
+// Scattered tells the system that rows will be read here and there, so that it reads no pages ahead of a fault: else each row of a few KiB
+// would cost 128 KiB of reading. The advice may be refused, and does no harm then.
+func (f *File) Scattered() { _ = unix.Madvise(f.mapped, unix.MADV_RANDOM) }
+
 func unmap(b []byte) error { return os.NewSyscallError("munmap", unix.Munmap(b)) }
 
 const pageMin = 1 << 16 // nothing is mapped below: such an address is a nil pointer of ours
