@@ -21,8 +21,8 @@
 //
 // Post wakes a rank that sleeps at once, and so does a message of a rank of its host: the ranks of a host share a page for each of
 // them (bells.go). If the world has other hosts as well, whose messages wake nobody, a sleep takes an eighth of the wait so far, 20 us to 1
-// ms, and ranks that share cores yield for 500 us before it. Else it takes half of the wait so far, 100 us to 1 ms: what MPI sends
-// by itself, such as in a barrier, wakes nobody either.
+// ms, and ranks that share cores yield for 500 us before it. So it is while a long message or a collective is in flight: what MPI sends by
+// itself wakes nobody either. Else a sleep takes half of the wait so far, 100 us to 4 ms.
 //
 // Every 7 ms, waiting or not, Drive lets Go reschedule its goroutine: see is_tired in wait.c.
 //

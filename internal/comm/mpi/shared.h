@@ -20,6 +20,8 @@ int fp_beats_end(void);
 int fp_count_cores(int ranks); // of this host
 void fp_ring(int rank);        // wakes a rank of this host that sleeps
 
+extern _Atomic int fp_unrung; // operations in flight of which not all messages ring
+
 // fp_lock_within takes fp_serial within ns nanoseconds; it returns whether it did.
 int fp_lock_within(int64_t ns);
 // fp_join_within waits for the end of a thread for at most ns nanoseconds; it returns whether the thread has ended.

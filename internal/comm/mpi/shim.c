@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,10 @@ struct place {
 	MPI_Request queued; // MPI_REQUEST_NULL if the request is in requests
 	uint32_t before, after;
 	int is_send; // the slot holds no receive
+	int needs_looks; // counted in fp_unrung
 };
 static struct place *places;
+_Atomic int fp_unrung;
 static int room; // length of places and of all arrays parallel to requests; all slots are smaller
 
 // Output of MPI_Testsome and of collect.
@@ -135,15 +138,24 @@ static int reserve(uint32_t slot) {
 // track adds a request that MPI has accepted to the requests to test.
 static int track(int rc, uint32_t slot) {
 	if (rc == MPI_SUCCESS) {
-		places[slot] = (struct place){MPI_REQUEST_NULL, FP_NONE, FP_NONE, 0};
+		places[slot] = (struct place){MPI_REQUEST_NULL, FP_NONE, FP_NONE, 0, 0};
 		slots[count++] = slot;
+	}
+	return rc;
+}
+
+// unrung counts an operation for which MPI sends messages by itself, such as to ask for a long message: these ring no bell.
+static int unrung(int rc, uint32_t slot, int is) {
+	if (rc == MPI_SUCCESS && is) {
+		places[slot].needs_looks = 1;
+		fp_unrung++;
 	}
 	return rc;
 }
 
 // track_send is track for a send. A send on the control channel has mostly completed already and then needs no further
 // test.
-static int track_send(int rc, uint32_t slot, int at_once) {
+static int track_send(int rc, uint32_t slot, int n, int at_once) {
 	int complete = 0;
 	if (rc == MPI_SUCCESS && at_once)
 		rc = MPI_Test(&requests[count], &complete, MPI_STATUS_IGNORE);
@@ -151,16 +163,16 @@ static int track_send(int rc, uint32_t slot, int at_once) {
 		return rc == MPI_SUCCESS ? FP_SENT : rc;
 	rc = track(rc, slot);
 	places[slot].is_send = 1;
-	return rc;
+	return unrung(rc, slot, n > EAGER);
 }
 
 int fp_send(int ch, int to, int tag, uintptr_t p, int n, uint32_t slot, int sync) {
 	pthread_mutex_lock(&fp_serial);
 	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS && sync)
-		rc = track_send(MPI_Issend((const void *)p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot, 0);
+		rc = track_send(MPI_Issend((const void *)p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot, n, 0);
 	else if (rc == MPI_SUCCESS)
-		rc = track_send(MPI_Isend((const void *)p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot, ch == 0);
+		rc = track_send(MPI_Isend((const void *)p, n, MPI_BYTE, to, tag, comms[ch], &requests[count]), slot, n, ch == 0);
 	pthread_mutex_unlock(&fp_serial);
 	fp_ring(to);
 	return rc;
@@ -173,12 +185,13 @@ int fp_recv(int ch, int from, int tag, uintptr_t p, int n, uint32_t slot, uint32
 		MPI_Request r;
 		rc = MPI_Irecv((void *)p, n, MPI_BYTE, from < 0 ? MPI_ANY_SOURCE : from, tag, comms[ch], &r);
 		if (rc == MPI_SUCCESS && before != FP_NONE) {
-			places[slot] = (struct place){r, before, FP_NONE, 0};
+			places[slot] = (struct place){r, before, FP_NONE, 0, 0};
 			places[before].after = slot;
 		} else {
 			requests[count] = r;
 			track(rc, slot);
 		}
+		unrung(rc, slot, n > EAGER);
 	}
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
@@ -188,7 +201,7 @@ int fp_barrier(uint32_t slot) {
 	pthread_mutex_lock(&fp_serial);
 	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS)
-		rc = track(MPI_Ibarrier(comms[0], &requests[count]), slot);
+		rc = unrung(track(MPI_Ibarrier(comms[0], &requests[count]), slot), slot, 1);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
@@ -198,6 +211,7 @@ int fp_gather(const int64_t *mine, int k, int64_t *all, uint32_t slot) {
 	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS)
 		rc = track(MPI_Iallgather(mine, k, MPI_INT64_T, all, k, MPI_INT64_T, comms[0], &requests[count]), slot);
+	unrung(rc, slot, 1);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
@@ -207,6 +221,7 @@ int fp_allreduce(void *p, int n, uint32_t slot) {
 	int rc = reserve(slot);
 	if (rc == MPI_SUCCESS)
 		rc = track(MPI_Iallreduce(MPI_IN_PLACE, p, n, MPI_FLOAT, MPI_SUM, comms[1], &requests[count]), slot);
+	unrung(rc, slot, 1);
 	pthread_mutex_unlock(&fp_serial);
 	return rc;
 }
@@ -285,6 +300,8 @@ static void compact(int first) {
 // collect describes completion number k, whose request is requests[at].
 static void collect(int k, int at, const MPI_Status *status, int failed) {
 	describe(&fp_completed[k], slots[at], status, failed);
+	fp_unrung -= places[slots[at]].needs_looks;
+	places[slots[at]].needs_looks = 0;
 	if (requests[at] != MPI_REQUEST_NULL) // MPI may leave a failed request to the caller
 		MPI_Request_free(&requests[at]);
 }

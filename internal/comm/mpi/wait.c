@@ -103,8 +103,12 @@ static void adapt_spin(enum step last, int64_t gap) {
 	spin = spin < SPIN_MIN ? SPIN_MIN : spin > SPIN_MAX ? SPIN_MAX : spin;
 }
 
-// doze sleeps until somebody rings. Where ranks of other hosts, whose messages ring no bell, may send, it sleeps for a share of the wait
-// so far. So it does for what MPI sends by itself, in collectives and acknowledgements: but these are rare, and each look costs some 10 us.
+// rings says whether all that this rank waits for rings its bell. Ranks of other hosts do not, nor does what MPI sends by itself: in
+// collectives, and before and within a long message, where the system lets no rank copy from another one's memory.
+static bool rings(void) { return all_ring && fp_unrung == 0; }
+
+// doze sleeps until somebody rings. Where something may come that does not, it sleeps for a small share of the wait so far; else for
+// longer, because each look costs some 10 us.
 // It returns whether somebody rang.
 static bool doze(int64_t idle) {
 	static __thread int precise;
@@ -112,8 +116,9 @@ static bool doze(int64_t idle) {
 		prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 		precise = 1;
 	}
-	int64_t least = all_ring ? RUNG_MIN : SLEEP_MIN, most = all_ring ? RUNG_MAX : SLEEP_MAX;
-	int64_t ns = all_ring ? idle / 2 : idle / 8;
+	bool rung = rings();
+	int64_t least = rung ? RUNG_MIN : SLEEP_MIN, most = rung ? RUNG_MAX : SLEEP_MAX;
+	int64_t ns = rung ? idle / 2 : idle / 8;
 	ns = ns < least ? least : ns > most ? most : ns;
 	struct timespec t = {0, ns};
 	return syscall(SYS_futex, &mine->rung, FUTEX_WAIT, 0, &t, NULL, 0) == 0;
@@ -152,12 +157,12 @@ int fp_hang_bells(int ranks, int rank, void *const *at) {
 }
 
 // yield_ns is how long the poller yields. A rank that another one wakes need not stay awake on a core that both need.
-static int64_t yield_ns(void) { return crowded && !all_ring ? YIELD_CROWDED : YIELD; }
+static int64_t yield_ns(void) { return crowded && !rings() ? YIELD_CROWDED : YIELD; }
 
 // Go's watcher thread (sysmon) takes the processor of a goroutine that was not rescheduled for 10 ms, or is that long in one call into C.
 // Whenever it has done so, it looks again every 20 us, about 50 times, and that costs more than all else that a rank does in a step of 10
 // ms. So the poller lets Go reschedule its goroutine more often than that, whether messages come or not.
-enum { REST_EVERY = 7000000, POLLS_UNTIMED = 16 };
+enum { REST_EVERY = 7000000, POLLS_UNTIMED = 16, RESUMED = 200000 };
 
 // is_tired says whether it is time for that.
 static bool is_tired(int64_t now) {
@@ -170,8 +175,10 @@ static bool is_tired(int64_t now) {
 
 struct fp_batch fp_poll(int wait) {
 	struct fp_batch batch = {0, MPI_SUCCESS, 0, 0, NULL};
-	static int64_t interrupted; // since of a wait that goes on after a rest; 0: none does
-	int64_t since = interrupted, before = 0, now = 0; // end of the first poll, end of the previous poll, start of this poll
+	static int64_t interrupted, left; // since of a wait that goes on after a rest, and when that rest began
+	bool goes_on = interrupted > 0 && fp_clock() - left < RESUMED;
+	// End of the first poll, end of the previous poll, start of this poll.
+	int64_t since = goes_on ? interrupted : 0, before = 0, now = 0;
 	enum step last = SPUN;
 	bool listens = false; // this rank has said that it sleeps
 	interrupted = 0;
@@ -196,6 +203,7 @@ struct fp_batch fp_poll(int wait) {
 			since = before;
 		if ((batch.tired = is_tired(before))) {
 			interrupted = since;
+			left = before;
 			break;
 		}
 		if (before - since < spin) {

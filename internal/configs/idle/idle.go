@@ -171,7 +171,7 @@ func (w *idler) schedule() {
 // iterations, and other libraries count epochs, or steps of all workers. A tenth of the run is no mistake.
 func (w *idler) decay(noun string) {
 	s, end := w.c.Train.Schedule, w.n.Steps
-	if s.Name != "cosine" && s.Name != "poly" || !w.n.Exact || math.IsInf(end, 1) {
+	if s.Name != "cosine" && s.Name != "poly" || !w.n.Exact || math.IsInf(end, 1) || float64(s.WarmUp) >= end {
 		return
 	}
 	const path, slack = "train.schedule.over", 0.1
@@ -182,8 +182,8 @@ func (w *idler) decay(noun string) {
 		w.at(path, hint, "%d %s until the floor, but the run has %s: the rate ends at %s of lr", s.Over, noun, w.n.StepsText(),
 			diag.FormatNumber(math.Round(1000*s.Scale(end))/1000))
 	case over < fits-slack*end && s.Floor == 0:
-		w.at(path, hint+", or a floor above 0", "the rate is 0 from iteration %d on, but the run has %s: nothing is learnt after that",
-			s.Over+s.WarmUp, w.n.StepsText())
+		w.at(path, hint+", or a floor above 0", "the rate is 0 after %d %s, but the run has %s: nothing is learnt then",
+			s.Over+s.WarmUp, noun, w.n.StepsText())
 	}
 }
 

@@ -189,12 +189,13 @@ func TestIdleDecay(t *testing.T) {
 		"over: 111":                         over + "111 iterations until the floor, but the run has 100 iterations",
 		"over: 1000":                        "the rate ends at 0.976 of lr; set it to 100",
 		"over: 90":                          "",
-		"over: 89":                          over + "the rate is 0 from iteration 89 on, but the run has 100 iterations",
+		"over: 89":                          over + "the rate is 0 after 89 iterations, but the run has 100 iterations",
 		"over: 50, floor: 0.01":             "",
 		"over: 80, warm_up: 20":             "",
 		"over: 100, warm_up: 20":            "set it to 80",
-		"over: 69, warm_up: 20":             "the rate is 0 from iteration 89 on",
+		"over: 69, warm_up: 20":             "the rate is 0 after 89 iterations",
 		"over: 50, floor: 0.01, warm_up: 9": "",
+		"over: 50, warm_up: 200":            "",
 	} {
 		c, o, ds := configs.Parse("decay.yaml", []byte("name: decay\ncluster: {servers: 1}\ndata: {set: generated, rows: 480}\n"+
 			"model: {name: softmax}\ntrain: {batch_per_worker: 16, optimizer: {lr: 0.1}, stop: {updates: 100}, schedule: {name: cosine, "+

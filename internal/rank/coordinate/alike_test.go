@@ -21,10 +21,14 @@ func TestWorkersOnTheSameSamplesAreNoticed(t *testing.T) {
 		pushes []told
 		warns  bool
 	}{
-		"same":                {append(same, told{1, 2, 2.1}), true},
-		"same, with zeros":    {[]told{{1, 0, 2.3}, {0, 0, 2.3}, {0, 1, 2.3}, {1, 1, 2.3}, {0, 2, 2.2}, {1, 2, 2.2}}, true},
-		"too early":           {same, false},
-		"other samples":       {append(same, told{1, 2, 2.1000001}), false},
+		"same":             {append(same, told{1, 2, 2.1}), true},
+		"same, with zeros": {[]told{{1, 0, 2.3}, {0, 0, 2.3}, {0, 1, 2.3}, {1, 1, 2.3}, {0, 2, 2.2}, {1, 2, 2.2}}, true},
+		"too early":        {same, false},
+		"other samples":    {append(same, told{1, 2, 2.1000001}), false},
+		"the last two of three": {[]told{{0, 0, 2.4}, {1, 0, 2.3}, {2, 0, 2.3}, {1, 1, 2.2}, {0, 1, 2.1}, {2, 1, 2.2}, {2, 2, 2.1},
+			{0, 2, 2}, {1, 2, 2.1}}, true},
+		"pairs that change": {[]told{{0, 0, 1}, {1, 0, 1}, {2, 0, 2}, {0, 1, 3}, {1, 1, 4}, {2, 1, 4}, {0, 2, 5}, {1, 2, 6},
+			{2, 2, 5}}, false},
 		"constant":            {[]told{{0, 0, 1}, {1, 0, 1}, {0, 1, 1}, {1, 1, 1}, {0, 2, 1}, {1, 2, 1}}, false},
 		"zeros, then others":  {[]told{{0, 0, 2.3}, {1, 0, 2.3}, {0, 1, 2.2}, {1, 1, 2.25}, {0, 2, 2.1}, {1, 2, 2.15}}, false},
 		"later iterations":    {[]told{{0, 3, 2.3}, {1, 3, 2.3}, {0, 4, 2.2}, {1, 4, 2.2}, {0, 5, 2.1}, {1, 5, 2.1}}, false},

@@ -1,5 +1,6 @@
 """fluentps.evaluator beside what a script would write itself."""
 
+import functools
 import unittest
 
 import fluentps as fp
@@ -29,7 +30,8 @@ class Evaluator(unittest.TestCase):
         want = F.cross_entropy(out, self.y[ROWS], reduction="sum").item()
         hits = int((out.argmax(1) == self.y[ROWS]).sum())
         self.assertLess(0, hits)
-        for loss in ([], [nn.CrossEntropyLoss()], [nn.CrossEntropyLoss(reduction="sum")]):
+        summed = functools.partial(F.cross_entropy, reduction="sum")
+        for loss in ([], [nn.CrossEntropyLoss()], [nn.CrossEntropyLoss(reduction="sum")], [summed]):
             total, right = fp.evaluator(self.net, TensorDataset(self.x, self.y), *loss)(ROWS)
             self.assertAlmostEqual(total, want, places=5)
             self.assertEqual(right, hits)
@@ -50,7 +52,13 @@ class Evaluator(unittest.TestCase):
             fp.evaluator(self.net, DataLoader(data))
         with self.assertRaisesRegex(fp.Error, "a row of TensorDataset is not a pair"):
             fp.evaluator(self.net, TensorDataset(self.x))(ROWS)
-        with self.assertRaisesRegex(fp.Error, r"the loss has the shape \(6,\), need one number"):
+        with self.assertRaisesRegex(fp.Error, "a loss with weight or ignore_index"):
+            fp.evaluator(self.net, data, nn.CrossEntropyLoss(weight=torch.ones(3)))
+        with self.assertRaisesRegex(fp.Error, "the loss is a float, need a tensor"):
+            fp.evaluator(self.net, data, lambda out, y: 1.0)(ROWS)
+        with self.assertRaisesRegex(fp.Error, "here dict and Tensor came of them"):
+            fp.evaluator(self.net, [({"a": 1}, 2)] * 20)(ROWS)
+        with self.assertRaisesRegex(fp.Error, r"the loss has the shape \(6,\), need a tensor of one number"):
             fp.evaluator(self.net, data, nn.CrossEntropyLoss(reduction="none"))(ROWS)
 
 
