@@ -27,6 +27,7 @@ const (
 var usualArrays = [][4]string{
 	{"x_train", "y_train", "x_test", "y_test"}, // Keras
 	{"X_train", "y_train", "X_test", "y_test"}, // scikit-learn
+	{"X_train", "Y_train", "X_test", "Y_test"},
 	{"train_images", "train_labels", "test_images", "test_labels"},
 	{"train_x", "train_y", "test_x", "test_y"},
 	{"x", "y", "", ""},
@@ -58,10 +59,7 @@ func openContainer(path string, in *reading) (*container, error) {
 		if c.file, err = c.open(path); err != nil {
 			return nil, err
 		}
-		for _, a := range c.file.Arrays {
-			c.names = append(c.names, a.Name)
-		}
-		if len(c.file.Arrays) == 1 && c.file.Arrays[0].Name == "" {
+		if c.names = c.file.Names; c.names == nil {
 			return nil, fmt.Errorf("data: %s has one array, and training rows and their classes are two: name the folder of both, and "+
 				"the files as arrays: {x: %s, y: ...}", path, strings.TrimSuffix(filepath.Base(path), ".npy"))
 		}
@@ -99,17 +97,25 @@ func (c *container) array(name string) (*numpy.Array, error) {
 		return nil, fmt.Errorf("data: %s has no array %s; it has %s", c.path, name, listed(c.names))
 	}
 	if c.file != nil {
-		return c.file.Arrays[slices.Index(c.names, name)], nil
+		a, err := c.file.Array(name)
+		if err != nil {
+			return nil, fmt.Errorf("data: %w", err)
+		}
+		return a, nil
 	}
 	f, err := c.open(filepath.Join(c.path, name+".npy"))
 	if err != nil {
 		return nil, err
 	}
-	if len(f.Arrays) != 1 {
+	if f.Names != nil {
 		return nil, fmt.Errorf("data: %s is an archive, named as an array: name it .npz, and give it as path", f.Path)
 	}
-	f.Arrays[0].Name = name
-	return f.Arrays[0], nil
+	a, err := f.Array("")
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	a.Name = name
+	return a, nil
 }
 
 func listed(names []string) string {
@@ -137,7 +143,12 @@ func (c *container) choose(a Arrays) (names [4]string, err error) {
 	var fit [][4]string
 	for _, usual := range usualArrays {
 		if slices.Contains(c.names, usual[0]) && slices.Contains(c.names, usual[1]) {
-			if !slices.Contains(c.names, usual[2]) || !slices.Contains(c.names, usual[3]) {
+			x, y := slices.Contains(c.names, usual[2]), slices.Contains(c.names, usual[3])
+			if x != y {
+				return names, fmt.Errorf("data: %s has only one of %s and %s; it has %s: name all arrays, as in arrays: {x: %s, y: %s, test_x: ..., "+
+					"test_y: ...}", c.path, usual[2], usual[3], listed(c.names), usual[0], usual[1])
+			}
+			if !x {
 				usual[2], usual[3] = "", ""
 			}
 			fit = append(fit, usual)
@@ -172,6 +183,10 @@ func loadNPY(s Spec, in *reading) (*Set, error) {
 		if test, err = c.table(names[2], names[3], s); err != nil {
 			return nil, err
 		}
+		if test.x.Type != train.x.Type {
+			return nil, fmt.Errorf("data: %s: %s is of %s, and %s of %s: save both as one type, or they may be scaled by different factors",
+				s.Path, names[0], train.x.Type, names[2], test.x.Type)
+		}
 		if test.width != train.width || test.image != train.image {
 			return nil, fmt.Errorf("data: %s: rows of %s have the shape %v, those of %s %v", s.Path, names[0], train.x.Shape[1:],
 				names[2], test.x.Shape[1:])
@@ -203,15 +218,18 @@ func (c *container) table(xName, yName string, s Spec) (*arrays, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.Rows() == 0 || len(x.Shape) < 2 || x.Width() == 0 {
+	if x.Rows() == 0 && len(x.Shape) > 0 {
+		return nil, fmt.Errorf("data: %s: %s has no rows; without test rows, leave out both test arrays", c.path, xName)
+	}
+	if len(x.Shape) < 2 || x.Width() == 0 {
 		return nil, fmt.Errorf("data: %s: %s has the shape %v: rows x features, or rows x an image, is wanted", c.path, xName, x.Shape)
+	}
+	if x.Rows() != y.Rows() {
+		return nil, fmt.Errorf("data: %s: %s has %d rows, and %s has %d classes", c.path, xName, x.Rows(), yName, y.Rows())
 	}
 	if y.Elements() != y.Rows() {
 		return nil, fmt.Errorf("data: %s: %s has the shape %v: one class a row is wanted; of one-hot rows, save y.argmax(1)",
 			c.path, yName, y.Shape)
-	}
-	if x.Rows() != y.Rows() {
-		return nil, fmt.Errorf("data: %s: %s has %d rows, and %s has %d classes", c.path, xName, x.Rows(), yName, y.Rows())
 	}
 	if x.Rows() > rowsMost || x.Width() > rowsMost {
 		return nil, fmt.Errorf("data: %s: %s has the shape %v, at most %d rows and as many features", c.path, xName, x.Shape, rowsMost)

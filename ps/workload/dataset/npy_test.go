@@ -170,10 +170,17 @@ func TestClassesOfArrays(t *testing.T) {
 	train := func(x, y numpytest.Entry) []numpytest.Entry {
 		return []numpytest.Entry{renamed(x, "x_train"), renamed(y, "y_train")}
 	}
+	others := archive(t, renamed(x, "x_train"), renamed(labels(1, 2, 1, 2), "y_train"), renamed(x, "x_test"),
+		renamed(labels(0, 1, 2, 1), "y_test"),
+		numpytest.Entry{Name: "names", File: numpytest.File(1, "<U3", false, []int{1}, make([]byte, 12))})
+	set = load(t, dataset.Spec{Path: others}) // classes of both parts count, and arrays that nobody asks for are not read
+	if _, y := rowsOf(set.Train); !slices.Equal(y, []int32{1, 2, 1, 2}) || set.Classes != 3 {
+		t.Errorf("classes %v of %d", y, set.Classes)
+	}
 	for want, path := range map[string]string{
 		"class 1 of y is 0.5: whole numbers":   archive(t, x, labels(0, 0.5, 0, 1)),
 		"has 4 rows, and y has 3 classes":      archive(t, x, labels(0, 1, 0)),
-		"has the shape [2 2]: one class a row": archive(t, x, bytesOf("y", []int{2, 2}, 0, 1, 1, 0)),
+		"has the shape [4 2]: one class a row": archive(t, x, bytesOf("y", []int{4, 2}, 0, 1, 1, 0, 0, 1, 1, 0)),
 		"it has x: name the arrays":            archive(t, x),
 		"has the shape [4]: rows x features":   archive(t, bytesOf("x", []int{4}, 1, 2, 3, 4), labels(0, 1, 0, 1)),
 		"rows of 1 to 3 dimensions are read":   archive(t, bytesOf("x", []int{4, 1, 1, 1, 1}, 1, 2, 3, 4), labels(0, 1, 0, 1)),
@@ -182,8 +189,13 @@ func TestClassesOfArrays(t *testing.T) {
 			renamed(labels(7, 1, 1, 1), "y_test"))...),
 		"does not exist; set npy needs an":     filepath.Join(t.TempDir(), "none.npz"),
 		"has none of the usual pairs of names": t.TempDir(),
-		"rows of x_train have the shape [1], tho": archive(t, append(train(x, labels(0, 1, 0, 1)), bytesOf("x_test", []int{1, 2}, 1, 2),
+		"x_train is of float32, and x_test of ui": archive(t, append(train(x, labels(0, 1, 0, 1)), bytesOf("x_test", []int{1, 1}, 1),
 			bytesOf("y_test", []int{1}, 0))...),
+		"has only one of x_test and y_test; it ha": archive(t, append(train(x, labels(0, 1, 0, 1)), renamed(x, "x_test"))...),
+		"x_test has no rows; without test rows, l": archive(t, append(train(x, labels(0, 1, 0, 1)), bytesOf("x_test", []int{0, 1}),
+			bytesOf("y_test", []int{0}))...),
+		"rows of x_train have the shape [1], tho": archive(t, append(train(x, labels(0, 1, 0, 1)), numpytest.Entry{Name: "x_test",
+			File: numpytest.File(1, "<f4", false, []int{1, 2}, numpytest.Float32s(1, 2))}, bytesOf("y_test", []int{1}, 0))...),
 	} {
 		if _, err := dataset.Load(dataset.Spec{Set: "npy", Path: path}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -88,7 +88,8 @@ func (c *container) number(train, test *arrays, classes int) (int, error) {
 	}
 	slices.Sort(values)
 	most := int(values[len(values)-1]) + 1
-	if values[0] != 0 {
+	isGiven := classes > 0 && values[0] > 0 && most <= classes // the numbers are those of the classes that are given
+	if values[0] != 0 && !slices.Contains(test.y, 0) && !isGiven {
 		place := map[int32]int32{}
 		for i, v := range values {
 			place[v] = int32(i)

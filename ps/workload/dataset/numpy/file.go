@@ -13,15 +13,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // File is an open file of arrays. Its arrays may be used as long as the process lives: what is mapped stays mapped.
 type File struct {
-	Path   string
-	Size   int64
-	Arrays []*Array
+	Path  string
+	Size  int64
+	Names []string // of the arrays of an archive, in order; nil: the file is one array
 
-	mapped []byte // the whole file
+	mapped  []byte // the whole file
+	entries map[string]*zip.File
+	memory  Memory
 }
 
 // Memory is asked for bytes before arrays are unpacked or converted in memory. It fails if there are too few.
@@ -29,7 +33,7 @@ type Memory func(bytes int64) error
 
 // Open opens an .npy or .npz file, whichever it is by its first bytes. Errors name the file.
 func Open(path string, memory Memory) (*File, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe without a writer would wait for one
 	if err != nil {
 		return nil, err
 	}
@@ -41,14 +45,14 @@ func Open(path string, memory Memory) (*File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a file: it cannot be mapped", path)
 	}
-	a := &File{Path: path, Size: info.Size()}
+	a := &File{Path: path, Size: info.Size(), memory: memory}
 	if a.Size == 0 {
 		return nil, fmt.Errorf("%s is empty", path)
 	}
 	if a.mapped, err = mapFile(f, a.Size); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := a.read(memory); err != nil {
+	if err := a.list(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unmap(a.mapped))
 	}
 	return a, nil
@@ -65,9 +69,11 @@ var packers = []struct{ first, name, way string }{
 	{"\x80\x02", "Python's pickle", "it can run code, so save it with numpy.save"},
 	{"\x80\x03", "Python's pickle", "it can run code, so save it with numpy.save"},
 	{"\x80\x04", "Python's pickle", "it can run code, so save it with numpy.save"},
+	{"\x80\x05", "Python's pickle", "it can run code, so save it with numpy.save"},
 }
 
-func (f *File) read(memory Memory) (err error) {
+// list finds out what kind of file it is, and the names of its arrays.
+func (f *File) list() (err error) {
 	defer guard(&err)()
 	for _, p := range packers {
 		if bytes.HasPrefix(f.mapped, []byte(p.first)) {
@@ -75,20 +81,32 @@ func (f *File) read(memory Memory) (err error) {
 		}
 	}
 	if !bytes.HasPrefix(f.mapped, []byte("PK")) {
-		a, err := arrayOf(f.mapped, false, memory)
-		if err != nil {
-			return err
-		}
-		f.Arrays = []*Array{a}
-		return nil
+		_, err = parseHeader(f.mapped)
+		return err
 	}
-	return f.readArchive(memory)
+	return f.listArchive()
+}
+
+// Array reads an array by its name; "" is that of a file that is one array.
+func (f *File) Array(name string) (a *Array, err error) {
+	defer guard(&err)()
+	if f.entries == nil {
+		if a, err = arrayOf(f.mapped, f.memory); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Path, err)
+		}
+		return a, nil
+	}
+	if a, err = f.entry(f.entries[name]); err != nil {
+		return nil, fmt.Errorf("%s: array %s: %w", f.Path, name, err)
+	}
+	a.Name = name
+	return a, nil
 }
 
 // arraysMax bounds the arrays of an archive, so that a damaged one does not take all memory.
 const arraysMax = 10000
 
-func (f *File) readArchive(memory Memory) error {
+func (f *File) listArchive() error {
 	z, err := zip.NewReader(bytes.NewReader(f.mapped), f.Size)
 	if err != nil {
 		return fmt.Errorf("it begins as an archive (.npz), but: %w: it is damaged or cut short, fetch it again", err)
@@ -96,24 +114,26 @@ func (f *File) readArchive(memory Memory) error {
 	if len(z.File) > arraysMax {
 		return fmt.Errorf("%d files in the archive, at most %d", len(z.File), arraysMax)
 	}
+	f.entries = map[string]*zip.File{}
 	for _, entry := range z.File {
 		name, isArray := strings.CutSuffix(entry.Name, ".npy")
 		if !isArray {
-			return fmt.Errorf("the archive has %q, which is no .npy: numpy.savez writes archives of arrays alone", entry.Name)
+			continue // a note beside the arrays is no harm
 		}
-		a, err := f.entry(entry, memory)
-		if err != nil {
-			return fmt.Errorf("array %s: %w", name, err)
+		if f.entries[name] != nil {
+			return fmt.Errorf("the archive has two arrays %s: save it again with numpy.savez", name)
 		}
-		a.Name = name
-		f.Arrays = append(f.Arrays, a)
+		f.entries[name], f.Names = entry, append(f.Names, name)
+	}
+	if len(f.Names) == 0 {
+		return errors.New("the archive has no .npy: numpy.savez writes archives of arrays")
 	}
 	return nil
 }
 
 // entry reads one array of an archive. What is stored as it is (numpy.savez) is mapped, what is packed (numpy.savez_compressed) is
 // unpacked.
-func (f *File) entry(entry *zip.File, memory Memory) (*Array, error) {
+func (f *File) entry(entry *zip.File) (*Array, error) {
 	const most = 1 << 40
 	if entry.UncompressedSize64 > most {
 		return nil, fmt.Errorf("%d bytes, at most %d", entry.UncompressedSize64, int64(most))
@@ -127,13 +147,17 @@ func (f *File) entry(entry *zip.File, memory Memory) (*Array, error) {
 		if at < 0 || at > f.Size-size {
 			return nil, errors.New("it is behind the end of the file, which is cut short: fetch it again")
 		}
-		return arrayOf(f.mapped[at:at+size], false, memory)
+		return arrayOf(f.mapped[at:at+size], f.memory)
+	}
+	if entry.Method != zip.Deflate {
+		return nil, fmt.Errorf("it is packed by method %d of zip, and only that of numpy.savez_compressed is read: save it again",
+			entry.Method)
 	}
 	// One packed byte becomes at most 1032.
 	if entry.CompressedSize64 > uint64(f.Size) || size > 1032*int64(entry.CompressedSize64)+1032 {
 		return nil, fmt.Errorf("%d packed bytes of a file of %d cannot be %d: it is damaged", entry.CompressedSize64, f.Size, size)
 	}
-	if err := memory(size); err != nil {
+	if err := f.memory(size); err != nil {
 		return nil, err
 	}
 	r, err := entry.Open()
@@ -151,7 +175,7 @@ func (f *File) entry(entry *zip.File, memory Memory) (*Array, error) {
 	case err != io.EOF:
 		return nil, fmt.Errorf("%w: it is damaged, fetch it again", err)
 	}
-	a, err := arrayOf(data, true, memory)
+	a, err := arrayOf(data, f.memory)
 	if err == nil {
 		a.Packed = true
 	}
@@ -159,7 +183,7 @@ func (f *File) entry(entry *zip.File, memory Memory) (*Array, error) {
 }
 
 // arrayOf makes an array of a header and the elements behind it.
-func arrayOf(b []byte, inMemory bool, memory Memory) (*Array, error) {
+func arrayOf(b []byte, memory Memory) (*Array, error) {
 	h, err := parseHeader(b)
 	if err != nil {
 		return nil, err

@@ -192,7 +192,7 @@ func (p *parser) tuple() (lengths []int, ok bool) {
 	for !p.skip(")") {
 		p.rest = strings.TrimLeft(p.rest, " ")
 		digits := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, "0123456789"))]
-		n, err := strconv.ParseInt(digits, 10, 63)
+		n, err := strconv.ParseInt(digits, 10, 64)
 		if err != nil || len(lengths) == dimsMax {
 			return nil, false
 		}

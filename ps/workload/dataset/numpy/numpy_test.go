@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"fluentps/ps/workload/dataset/numpy"
@@ -20,6 +21,25 @@ import (
 )
 
 func plenty(int64) error { return nil }
+
+// all are the arrays of a file.
+func all(f *numpy.File, err error) (arrays []*numpy.Array, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	names := f.Names
+	if names == nil {
+		names = []string{""}
+	}
+	for _, name := range names {
+		a, err := f.Array(name)
+		if err != nil {
+			return nil, err
+		}
+		arrays = append(arrays, a)
+	}
+	return arrays, nil
+}
 
 func written(t testing.TB, name string, b []byte) string {
 	path := filepath.Join(t.TempDir(), name)
@@ -106,11 +126,11 @@ func TestWrittenArraysAreRead(t *testing.T) {
 			other := numpytest.File(1, "<f4", false, []int{1}, numpytest.Float32s(7))
 			file = numpytest.Archive(t, in == "packed", numpytest.Entry{Name: "other", File: other}, numpytest.Entry{Name: "it", File: file})
 		}
-		f, err := numpy.Open(written(t, "a", file), plenty)
+		arrays, err := all(numpy.Open(written(t, "a", file), plenty))
 		if err != nil {
 			r.Fatal(err)
 		}
-		a := f.Arrays[len(f.Arrays)-1]
+		a := arrays[len(arrays)-1]
 		got := make([]float32, n)
 		a.Floats(got, 0)
 		if !slices.Equal(got, want) || !slices.Equal(a.Shape, shape) && len(shape) > 0 || a.IsMapped() != (in != "packed") {
@@ -156,14 +176,14 @@ func TestFortranOrder(t *testing.T) {
 			data[from] = float32(at)
 		}
 		asked := int64(0)
-		f, err := numpy.Open(written(t, "f.npy", numpytest.File(1, "<f4", true, shape, numpytest.Float32s(data...))),
-			func(bytes int64) error { asked += bytes; return nil })
+		f, err := all(numpy.Open(written(t, "f.npy", numpytest.File(1, "<f4", true, shape, numpytest.Float32s(data...))),
+			func(bytes int64) error { asked += bytes; return nil }))
 		if err != nil {
 			r.Fatal(err)
 		}
 		got := make([]float32, n)
-		f.Arrays[0].Floats(got, 0)
-		if !slices.Equal(got, want) || !f.Arrays[0].Fortran || asked != int64(4*n) {
+		f[0].Floats(got, 0)
+		if !slices.Equal(got, want) || !f[0].Fortran || asked != int64(4*n) {
 			r.Fatalf("%v, want %v, with %d bytes", got, want, asked)
 		}
 	})
@@ -176,12 +196,12 @@ func TestHalves(t *testing.T) {
 		data[i] = uint16(i)
 	}
 	file := numpytest.File(1, "<f2", false, []int{1 << 16}, numpytest.Bytes(binary.LittleEndian, data))
-	f, err := numpy.Open(written(t, "h.npy", file), plenty)
+	f, err := all(numpy.Open(written(t, "h.npy", file), plenty))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := make([]float32, len(data))
-	f.Arrays[0].Floats(got, 0)
+	f[0].Floats(got, 0)
 	for i, x := range got {
 		sign, e, m := 1.0, i>>10&31, float64(i&1023)
 		if i >= 1<<15 {
@@ -211,40 +231,52 @@ func TestRefusals(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"empty":          {nil, "is empty"},
-		"text":           {[]byte("1,2,3\n4,5,6\n"), "is it an .npy file?"},
-		"gzip":           {[]byte("\x1f\x8b\x08 and more bytes"), "it is of gzip: unpack it with gunzip"},
-		"hdf5":           {[]byte("\x89HDF\r\n\x1a\n and more"), "it is of HDF5: write it as .npy"},
-		"pickle":         {[]byte("\x80\x04\x95 and more bytes"), "it can run code"},
-		"version":        {numpytest.Raw(9, "{}", nil), "version 9 of the format"},
-		"cut header":     {good[:40], "it is cut short"},
-		"cut":            {good[:len(good)-1], "promises 16 bytes behind the header, and there are 15: it is cut short"},
-		"longer":         {append(slices.Clone(good), 0), "were several arrays saved to one file?"},
-		"lies":           {numpytest.File(1, "<f4", false, []int{1 << 40, 1 << 20}, ones), "more elements than any file"},
-		"lies less":      {numpytest.File(1, "<f4", false, []int{1 << 30}, ones), "promises 4294967296 bytes"},
-		"objects":        {numpytest.File(1, "|O", false, []int{1}, ones), "reading those would run code"},
-		"texts":          {numpytest.File(1, "<U5", false, []int{1}, ones), "return_inverse=True"},
-		"complex":        {numpytest.File(1, "<c8", false, []int{1}, ones), "complex numbers"},
-		"long double":    {numpytest.File(1, "<f16", false, []int{1}, ones), `dtype "<f16" is not read`},
-		"time":           {numpytest.File(1, "<M8[ns]", false, []int{1}, ones), "is not read"},
-		"records":        {numpytest.Raw(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", ones[:4]), "structured array"},
-		"no dictionary":  {numpytest.Raw(1, "import os", nil), "is not a dictionary"},
-		"unknown key":    {numpytest.Raw(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}", ones[:4]), `has the key "more"`},
+		"empty":         {nil, "is empty"},
+		"text":          {[]byte("1,2,3\n4,5,6\n"), "is it an .npy file?"},
+		"gzip":          {[]byte("\x1f\x8b\x08 and more bytes"), "it is of gzip: unpack it with gunzip"},
+		"hdf5":          {[]byte("\x89HDF\r\n\x1a\n and more"), "it is of HDF5: write it as .npy"},
+		"pickle":        {[]byte("\x80\x04\x95 and more bytes"), "it can run code"},
+		"version":       {numpytest.Raw(9, "{}", nil), "version 9 of the format"},
+		"cut header":    {good[:40], "it is cut short"},
+		"cut":           {good[:len(good)-1], "promises 16 bytes behind the header, and there are 15: it is cut short"},
+		"longer":        {append(slices.Clone(good), 0), "were several arrays saved to one file?"},
+		"lies":          {numpytest.File(1, "<f4", false, []int{1 << 40, 1 << 20}, ones), "more elements than any file"},
+		"lies less":     {numpytest.File(1, "<f4", false, []int{1 << 30}, ones), "promises 4294967296 bytes"},
+		"objects":       {numpytest.File(1, "|O", false, []int{1}, ones), "reading those would run code"},
+		"texts":         {numpytest.File(1, "<U5", false, []int{1}, ones), "return_inverse=True"},
+		"complex":       {numpytest.File(1, "<c8", false, []int{1}, ones), "complex numbers"},
+		"long double":   {numpytest.File(1, "<f16", false, []int{1}, ones), `dtype "<f16" is not read`},
+		"time":          {numpytest.File(1, "<M8[ns]", false, []int{1}, ones), "is not read"},
+		"records":       {numpytest.Raw(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", ones[:4]), "structured array"},
+		"no dictionary": {numpytest.Raw(1, "import os", nil), "is not a dictionary"},
+		"unknown key": {numpytest.Raw(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}", ones[:4]),
+			`has the key "more"`},
 		"lacks shape":    {numpytest.Raw(1, "{'descr': '<f4', 'fortran_order': False}", ones[:4]), "has not exactly"},
 		"negative":       {numpytest.Raw(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", ones[:4]), "shape is not a tuple"},
 		"archive cut":    {archive[:len(archive)-4], "it is damaged or cut short"},
-		"other archive":  {[]byte(strings.ReplaceAll(string(archive), "x.npy", "x.txt")), `has "x.txt", which is no .npy`},
+		"other archive":  {[]byte(strings.ReplaceAll(string(archive), "x.npy", "x.txt")), "the archive has no .npy"},
 		"bad in archive": {numpytest.Archive(t, true, numpytest.Entry{Name: "x", File: good[:60]}), "array x: "},
 	} {
-		f, err := numpy.Open(written(t, "file", k.file), plenty)
+		f, err := all(numpy.Open(written(t, "file", k.file), plenty))
 		if err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%s: %v, want %q; %v", name, err, k.want, f)
 		}
 	}
 	full := errors.New("full")
 	packed := numpytest.Archive(t, true, numpytest.Entry{Name: "x", File: good})
-	if _, err := numpy.Open(written(t, "x.npz", packed), func(int64) error { return full }); !errors.Is(err, full) {
+	if _, err := all(numpy.Open(written(t, "x.npz", packed), func(int64) error { return full })); !errors.Is(err, full) {
 		t.Errorf("without memory: %v", err)
+	}
+	twice := numpytest.Archive(t, false, numpytest.Entry{Name: "x", File: good}, numpytest.Entry{Name: "x", File: good})
+	if _, err := numpy.Open(written(t, "x.npz", twice), plenty); err == nil || !strings.Contains(err.Error(), "two arrays x") {
+		t.Errorf("two arrays of a name: %v", err)
+	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := numpy.Open(fifo, plenty); err == nil || !strings.Contains(err.Error(), "is not a file") {
+		t.Errorf("a pipe: %v", err)
 	}
 	if _, err := numpy.Open(t.TempDir(), plenty); err == nil || !strings.Contains(err.Error(), "is not a file") {
 		t.Errorf("a folder: %v", err)
@@ -258,11 +290,15 @@ func TestAFileThatBecomesShorter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a, err := f.Array("")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Truncate(path, 4096); err != nil {
 		t.Fatal(err)
 	}
 	x := make([]float32, 8)
-	err = numpy.Guard(func() { f.Arrays[0].Floats(x, 1<<16-8) })
+	err = numpy.Guard(func() { a.Floats(x, 1<<16-8) })
 	if err == nil || !strings.Contains(err.Error(), "made shorter while it is in use") {
 		t.Errorf("got %v", err)
 	}
@@ -274,8 +310,8 @@ func TestAFileThatBecomesShorter(t *testing.T) {
 			t.Error("a nil pointer is taken for a page that is gone")
 		}
 	}()
-	var a *numpy.Array
-	_ = numpy.Guard(func() { a.Floats(x, 0) })
+	var none *numpy.Array
+	_ = numpy.Guard(func() { none.Floats(x, 0) })
 }
 
 // The sum is that of the size and of blocks: of a small file, of all of it.
@@ -334,12 +370,12 @@ print(len(types))
 		t.Fatalf("%d files of %d types: %v", len(files), types, err)
 	}
 	for _, path := range files {
-		f, err := numpy.Open(path, plenty)
+		arrays, err := all(numpy.Open(path, plenty))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		for i, a := range f.Arrays {
+		for i, a := range arrays {
 			got := make([]float32, a.Elements())
 			a.Floats(got, 0)
 			for k, x := range got {
@@ -393,6 +429,7 @@ func TestMutatedFiles(t *testing.T) {
 		}
 		asked := int64(0)
 		f, err := numpy.Open(path, func(n int64) error { asked += n; return nil })
+		arrays, err := all(f, err)
 		if most := int64(1100 * len(b)); asked > most {
 			t.Fatalf("%d bytes for a file of %d", asked, len(b))
 		}
@@ -400,7 +437,7 @@ func TestMutatedFiles(t *testing.T) {
 			continue
 		}
 		read++
-		for _, a := range f.Arrays {
+		for _, a := range arrays {
 			x := make([]float32, a.Elements())
 			a.Floats(x, 0)
 		}
