@@ -104,6 +104,9 @@ func needs(l *keys.Leaf, value string) []string {
 	if path == "train.clip.of" {
 		return []string{"train.clip.norm=1", `sync=[{match: "*", scheme: drop, required: 1, contributors: step}]`}
 	}
+	if path == "data.index_base" {
+		return []string{"data.set=libsvm", "data.path=p", "data.test=t"}
+	}
 	if strings.HasPrefix(path, "data.arrays.") {
 		return []string{"data.set=npy", "data.path=p"}
 	}

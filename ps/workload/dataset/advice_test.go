@@ -85,12 +85,12 @@ func TestAdviceFollowsFromTheLine(t *testing.T) {
 		{"libsvm", "1,2,0", "it looks like csv: set data.set: csv", ""},
 		{"libsvm", "label features", header, `label "label" is not a whole number; number the classes`},
 		{"libsvm", "1 1:0,5", `value "0,5" is not a number: it has a decimal comma; write 0.5`, ""},
-		{"libsvm", "1 0:1", "index 0 is out of range, must be 1 to 16777216; indices count from 1: add 1 to each index", ""},
-		{"libsvm", "1 99999999:1", "index 99999999 is out of range, must be 1 to 16777216; number the features from 1", ""},
-		{"libsvm", "1 1:1 # a comment", `"#" is not index:value; remove the comment`, ""},
-		{"libsvm", "1 qid:3 1:1", `"qid:3" is not index:value; remove the entries qid:|label`, ""},
+		{"libsvm", "1 -1:1", "index -1 is out of range, must be 0 to 16777216$", ""},
+		{"libsvm", "1 99999999:1", "index 99999999 is out of range, must be 0 to 16777216; number the features from 1", ""},
+		{"libsvm", "1,3 1:1", `label "1,3": data with several labels a row \(multi-label\) are not read`, ""},
+		{"libsvm", "24.5 1:1", `label "24.5" is not a whole number: classes are, and values to predict \(regression\) are not read`, ""},
 		{"libsvm", "%%MatrixMarket matrix coordinate real general", "the head of MatrixMarket", ""},
-		{"ratings", "user,item,rating", header, `row "user" is not a whole number$`},
+		{"ratings", "user,item", "2 values, want 3: row,column,value$", "2 values, want 3: row,column,value"},
 		{"ratings", "1,99999999,3", "column 99999999 is out of range, must be 0 to 16777215; number rows and columns from 0", ""},
 		{"ratings", "1,2,x", `value "x" is not a number$`, ""},
 		{"ratings", "1,2.5,3", `column "2.5" is not a whole number$`, ""},
@@ -116,7 +116,7 @@ func TestAdviceFollowsFromTheLine(t *testing.T) {
 // No hint names a key that a configuration with the set refuses: features and classes of files are not keys.
 func TestAdviceNamesKeysOfTheSet(t *testing.T) {
 	for set, texts := range map[string][]string{
-		"csv": {"1,2,-1\n", "1,2,9999999\n"}, "libsvm": {"0 0:1\n", "0 99999999:1\n", "-7 1:1\n"}, "ratings": {"-1,0,1\n", "0,0,x\n"},
+		"csv": {"1,2,-1\n", "1,2,9999999\n"}, "libsvm": {"0 -1:1\n", "0 99999999:1\n", "-99999999 1:1\n"}, "ratings": {"-1,0,1\n", "0,0,x\n"},
 	} {
 		for _, text := range texts {
 			_, err := Load(Spec{Set: set, Path: filepath.Join(write(t, map[string]string{"a": text}), "a")})

@@ -118,6 +118,8 @@ type Spec struct {
 	Fingerprint string
 	// Arrays are those of npy.
 	Arrays Arrays
+	// IndexBase is the number that indices of libsvm count from: "0", "1", or "auto" (also if empty).
+	IndexBase string
 }
 
 var sets = []struct {
@@ -129,7 +131,7 @@ var sets = []struct {
 	{"idx", "path rows test_rows classes scale normalize", "images", loadIDX},
 	{"cifar10", "path rows test_rows", "images", loadCIFAR10},
 	{"csv", "path test rows test_rows classes features scale label", "numbers", loadCSV},
-	{"libsvm", "path test rows test_rows classes features scale", "numbers", loadLIBSVM},
+	{"libsvm", "path test rows test_rows classes features scale index_base", "numbers", loadLIBSVM},
 	{"npy", "path rows test_rows classes scale arrays", "arrays", loadNPY},
 	{"generated", "rows test_rows classes features image seed", "numbers", loadGenerated},
 	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
@@ -203,7 +205,7 @@ func (s Spec) check(uses string) error {
 		{"scale", s.Scale != 0}, {"label", s.Label != ""}, {"normalize", s.Normalize},
 		{"image", s.Image != Image{}}, {"nonzeros", s.Nonzeros != 0},
 		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
-		{"fingerprint", s.Fingerprint != ""}, {"arrays", s.Arrays != Arrays{}},
+		{"fingerprint", s.Fingerprint != ""}, {"index_base", s.IndexBase != ""}, {"arrays", s.Arrays != Arrays{}},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {
 			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))
@@ -237,6 +239,8 @@ func (s *Set) SHA256() string {
 	switch text += "}"; { // other sums are those from before these fields existed
 	case s.Elsewhere:
 		text += mark + "}"
+	case s.spec.IndexBase != "" && s.spec.IndexBase != "auto":
+		text += s.spec.IndexBase
 	case s.Name == npySet:
 		text += fmt.Sprintf("%+v", s.spec.Arrays)
 	}

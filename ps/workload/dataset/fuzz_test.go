@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"io"
+	"math"
 	"testing"
 )
 
@@ -67,8 +68,11 @@ func FuzzLIBSVM(f *testing.F) {
 		s := Spec{Classes: max(0, classes), Features: 1000}
 		src, in := sourceOf(t, b)
 		table, err := parseLIBSVM(src, s, in)
-		if err == nil {
-			fillAll(t, table, countClasses(s.Classes, table.y))
+		if err != nil {
+			return
+		}
+		if n, err := settle(s, in, table, &sparse{start: []int{0}, lowest: math.MaxInt32}); err == nil {
+			fillAll(t, table, n)
 		}
 	})
 }

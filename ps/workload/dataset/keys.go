@@ -9,6 +9,7 @@ type Keys struct {
 	Test        string  `yaml:"test,required" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file"`
 	Scale       float64 `yaml:"scale" above:"0" when:"set=csv,npy" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in arrays of uint8 by 255"`
 	Normalize   bool    `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
+	IndexBase   string  `yaml:"index_base" values:"auto,0,1" when:"set=libsvm" doc:"the number of the first feature in the file; auto: 0 if an index 0 occurs, else 1"`
 	Augment     Augment `yaml:"augment"`
 	Center      bool    `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
 	Rows        int     `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
@@ -36,7 +37,7 @@ func Defaults() Keys {
 	return Keys{
 		Scale: 1, Center: true, Accuracy: true, Sampler: SamplerRun, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
 		Partition: "disjoint_random", Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
-		Arrays: Arrays{Channels: channelsAuto},
+		Arrays: Arrays{Channels: channelsAuto}, IndexBase: "auto",
 	}
 }
 
@@ -64,6 +65,9 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 	s := Spec{Set: d.Set, Path: d.Path, Test: d.Test, Scale: d.Scale, Normalize: d.Normalize, Center: d.Center,
 		Rows: d.Rows, TestRows: d.TestRows, Features: d.Features, Classes: d.Classes, Nonzeros: d.Nonzeros,
 		Matrix: d.Matrix.Matrix, Arrays: d.Arrays, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory, Fingerprint: d.Fingerprint}
+	if d.Set == "libsvm" {
+		s.IndexBase = d.IndexBase
+	}
 	if d.Set != npySet {
 		s.Arrays = Arrays{}
 	}

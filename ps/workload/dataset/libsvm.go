@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +16,8 @@ type sparse struct {
 	value []float32
 	y     []int32
 	cols  int
+
+	lowest int32 // while it is read: the smallest index, math.MaxInt32 if there is none
 }
 
 func (t *sparse) Rows() int { return len(t.y) }
@@ -35,21 +39,25 @@ func (t *sparse) label(row int) int32 { return t.y[row] }
 // featuresMax bounds indices, because rows are filled densely: with so many features a batch of 32 takes 2 GiB.
 const featuresMax = 1 << 24
 
+// found is what a LIBSVM file has beside labels and entries, in lines.
+type found struct{ comments, queries, unsorted int }
+
 func loadLIBSVM(s Spec, in *reading) (*Set, error) {
 	train, err := readLIBSVM(s.Path, s, in)
 	if err != nil {
 		return nil, err
 	}
-	test := &sparse{start: []int{0}}
+	test := &sparse{start: []int{0}, lowest: math.MaxInt32}
 	if s.Test != "" {
 		if test, err = readLIBSVM(s.Test, s, in); err != nil {
 			return nil, err
 		}
 	}
-	// A part may lack the last features, so the wider one decides.
-	cols := max(train.cols, test.cols, s.Features)
-	train.cols, test.cols = cols, cols
-	return &Set{Train: train, Test: test, Classes: countClasses(s.Classes, train.y, test.y)}, nil
+	classes, err := settle(s, in, train, test)
+	if err != nil {
+		return nil, err
+	}
+	return &Set{Train: train, Test: test, Classes: classes}, nil
 }
 
 func readLIBSVM(path string, s Spec, in *reading) (t *sparse, err error) {
@@ -60,12 +68,11 @@ func readLIBSVM(path string, s Spec, in *reading) (t *sparse, err error) {
 	return t, err
 }
 
-// parseLIBSVM reads lines of "label index:value ...". Indices ascend from 1. Labels are class numbers, or +1 and -1, which become 1
-// and 0.
+// parseLIBSVM reads lines of "label index:value ...". Labels and indices are those of the file until settle has seen all files.
 func parseLIBSVM(src *source, s Spec, in *reading) (*sparse, error) {
 	lines := newLines(src, in, lineMax, "is this a LIBSVM file?")
-	t := &sparse{start: []int{0}}
-	var minus, zero bool // which of the labels -1 and 0 were seen
+	t, has := &sparse{start: []int{0}, lowest: math.MaxInt32}, found{}
+	var row entries
 	for {
 		line, err := lines.next()
 		if err == io.EOF {
@@ -74,31 +81,36 @@ func parseLIBSVM(src *source, s Spec, in *reading) (*sparse, error) {
 		if err != nil {
 			return nil, err
 		}
-		if blank(line) {
+		text, _, comment := strings.Cut(string(line), "#")
+		if comment {
+			has.comments++
+		}
+		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		first, entries := firstWord(string(line))
-		label := strings.TrimPrefix(first, "+")
-		zero = zero || label == "0"
-		if label == "-1" && s.Classes <= 2 {
-			label, minus = "0", true
-		}
-		if minus && zero {
-			return nil, fmt.Errorf("data: %s:%d: label %s, but labels -1 and 0 mean the same and both occur; use -1 and +1, "+
-				"or class numbers from 0", src.path, lines.n, first)
-		}
-		y, err := parseLabel(label, s.Classes)
+		label, rest := firstWord(text)
+		y, err := rawLabel(label, s)
 		if err != nil {
-			return nil, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err,
-				cmp.Or(libsvmHint(string(line), len(t.y) == 0), labelHint(label, s.Classes)))
+			return nil, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, libsvmHint(text, len(t.y) == 0))
 		}
-		if err := t.add(src, lines.n, entries, s, in); err != nil {
+		if query, after := firstWord(rest); strings.HasPrefix(query, "qid:") {
+			has.queries++
+			rest = after
+		}
+		if err := row.parse(rest, s); err != nil {
+			return nil, fmt.Errorf("data: %s:%d: %w", src.path, lines.n, err)
+		}
+		sorted, err := row.sort()
+		if err != nil {
+			return nil, fmt.Errorf("data: %s:%d: %w", src.path, lines.n, err)
+		}
+		if !sorted {
+			has.unsorted++
+		}
+		if err := t.add(src, row, in); err != nil {
 			return nil, err
 		}
 		if err := put(in, src, &t.y, y); err != nil {
-			return nil, err
-		}
-		if err := put(in, src, &t.start, len(t.index)); err != nil {
 			return nil, err
 		}
 	}
@@ -106,71 +118,175 @@ func parseLIBSVM(src *source, s Spec, in *reading) (*sparse, error) {
 		return nil, fmt.Errorf("data: %s: no rows", src.path)
 	}
 	lines.end(in)
+	has.say(src.path, in)
 	return t, nil
 }
 
-// add appends the entries of one row, without zeros.
-func (t *sparse) add(src *source, n int, entries string, s Spec, in *reading) error {
-	limit := featuresMax
-	if s.Features > 0 {
-		limit = s.Features
-	}
-	last := 0
-	for field := range strings.FieldsSeq(entries) {
-		i, v, err := parseEntry(field, last, limit, s.Scale)
-		if err != nil {
-			return fmt.Errorf("data: %s:%d: %w%s", src.path, n, err, entryHint(field))
+func (f found) say(path string, in *reading) {
+	for _, what := range []struct {
+		lines int
+		text  string
+	}{{f.comments, "with comments, which begin with #"}, {f.queries, "with qid:, which is ignored"},
+		{f.unsorted, "with indices that do not ascend, which were sorted"}} {
+		if what.lines > 0 {
+			in.found = append(in.found, fmt.Sprintf("%s: %s %s", path, plural(what.lines, "line"), what.text))
 		}
-		last = i
-		t.cols = max(t.cols, i)
-		if v == 0 {
+	}
+}
+
+// add appends a row, without zeros.
+func (t *sparse) add(src *source, row entries, in *reading) error {
+	for k, i := range row.index {
+		t.cols = max(t.cols, int(i)+1)
+		if row.value[k] == 0 {
 			continue
 		}
-		if err := put(in, src, &t.index, int32(i-1)); err != nil {
+		if err := put(in, src, &t.index, i); err != nil {
 			return err
 		}
-		if err := put(in, src, &t.value, v); err != nil {
+		if err := put(in, src, &t.value, row.value[k]); err != nil {
 			return err
 		}
+	}
+	if len(row.index) > 0 {
+		t.lowest = min(t.lowest, row.index[0])
+	}
+	return put(in, src, &t.start, len(t.index))
+}
+
+// rawLabel is the class of a row as the file has it.
+func rawLabel(label string, s Spec) (int32, error) {
+	if strings.Contains(label, ",") {
+		return 0, fmt.Errorf("label %s: data with several labels a row (multi-label) are not read; keep one of them", clip(label))
+	}
+	v, ok := decimal(label)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("label %s is not a whole number; number the classes from 0, without gaps", clip(label))
+	case v != math.Trunc(v):
+		return 0, fmt.Errorf("label %s is not a whole number: classes are, and values to predict (regression) are not read", clip(label))
+	case s.Classes > 2 && (v < 0 || v >= float64(s.Classes)):
+		return 0, fmt.Errorf("label %s is out of range, must be 0 to %d", label, s.Classes-1)
+	case math.Abs(v) >= classesMax:
+		return 0, fmt.Errorf("label %s is out of range, must be %d to %d: number the classes from 0, without gaps", label,
+			1-classesMax, classesMax-1)
+	}
+	return int32(v), nil
+}
+
+// settle numbers classes and columns from 0, over all tables. If an index 0 occurs, indices count from 0, unless the spec says otherwise.
+// Labels that begin with 0 stay; others, such as -1 and +1, are numbered in their order. It returns the number of classes.
+func settle(s Spec, in *reading, train, test *sparse) (classes int, err error) {
+	base := int32(1)
+	if s.IndexBase == "0" || s.IndexBase != "1" && min(train.lowest, test.lowest) == 0 {
+		base = 0
+	}
+	if base == 0 && s.IndexBase != "0" {
+		in.found = append(in.found, fmt.Sprintf("%s: an index 0 occurs, so indices count from 0", s.Path))
+	}
+	cols := s.Features // a part may lack the last features, so the wider one decides
+	for _, t := range []*sparse{train, test} {
+		if cols = max(cols, t.cols-int(base)); base > 0 {
+			for k := range t.index {
+				t.index[k] -= base
+			}
+		}
+	}
+	train.cols, test.cols = cols, cols
+	names := slices.Clone(train.y)
+	slices.Sort(names)
+	if names = slices.Compact(names); names[0] == 0 {
+		return train.checked(test, s, names)
+	}
+	for _, t := range []*sparse{train, test} {
+		for r, y := range t.y {
+			n, ok := slices.BinarySearch(names, y)
+			if !ok {
+				return 0, fmt.Errorf("data: %s: label %d of row %d is none of the training rows, which have %s", s.Test, y, r+1, some(names))
+			}
+			t.y[r] = int32(n)
+		}
+	}
+	in.found = append(in.found, fmt.Sprintf("%s: labels are %s, and are numbered 0 to %d", s.Path, some(names), len(names)-1))
+	return max(2, len(names), s.Classes), nil
+}
+
+// checked returns the number of classes where labels stay.
+func (t *sparse) checked(test *sparse, s Spec, names []int32) (int, error) {
+	for r, y := range test.y {
+		if y < 0 {
+			return 0, fmt.Errorf("data: %s: label %d of row %d is none of the training rows, which have %s", s.Test, y, r+1, some(names))
+		}
+	}
+	return countClasses(s.Classes, t.y, test.y), nil
+}
+
+// entries are those of one row, with indices of the file.
+type entries struct {
+	index []int32
+	value []float32
+}
+
+func (e *entries) parse(text string, s Spec) error {
+	least, most := 0, featuresMax
+	if s.Features > 0 {
+		most = s.Features
+	}
+	if s.IndexBase == "1" {
+		least = 1
+	}
+	if s.IndexBase == "0" {
+		most--
+	}
+	e.index, e.value = e.index[:0], e.value[:0]
+	for field := range strings.FieldsSeq(text) {
+		index, value, found := strings.Cut(field, ":")
+		n, whole := parseWhole(index)
+		if !found || !whole {
+			return fmt.Errorf("%s is not index:value", clip(field))
+		}
+		if n < int64(least) || n > int64(most) {
+			return fmt.Errorf("index %d is out of range, must be %d to %d%s", n, least, most, indexHint(n, most))
+		}
+		v, err := parseValue(value, s.Scale)
+		if err != nil {
+			return err
+		}
+		e.index, e.value = append(e.index, int32(n)), append(e.value, v)
 	}
 	return nil
 }
 
-// parseEntry parses an index, which must be larger than the last one, and its value.
-func parseEntry(field string, last, limit int, scale float64) (i int, v float32, err error) {
-	index, value, found := strings.Cut(field, ":")
-	n, whole := parseWhole(index)
-	if i = int(n); !found || !whole {
-		return 0, 0, fmt.Errorf("%s is not index:value", clip(field))
+// sort sorts a row by index, and says whether it was sorted.
+func (e *entries) sort() (was bool, err error) {
+	if was = slices.IsSorted(e.index); !was {
+		order := make([]int, len(e.index))
+		for k := range order {
+			order[k] = k
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(e.index[a], e.index[b]) })
+		index, value := slices.Clone(e.index), slices.Clone(e.value)
+		for k, from := range order {
+			e.index[k], e.value[k] = index[from], value[from]
+		}
 	}
-	if i < 1 || i > limit {
-		return 0, 0, fmt.Errorf("index %d is out of range, must be 1 to %d%s", i, limit, indexHint(i, limit))
+	for k := 1; k < len(e.index); k++ {
+		if e.index[k] == e.index[k-1] {
+			return was, fmt.Errorf("index %d occurs twice in a row; remove one of the two", e.index[k])
+		}
 	}
-	if i <= last {
-		return 0, 0, fmt.Errorf("index %d after index %d: indices must ascend; sort the line", i, last)
-	}
-	v, err = parseValue(value, scale)
-	return i, v, err
+	return was, nil
 }
 
 // indexHint says what to do about an index out of range. Only a caller from Go can have another limit than the format's.
-func indexHint(i, limit int) string {
+func indexHint(i int64, limit int) string {
 	switch {
-	case i < 1:
-		return "; indices count from 1: add 1 to each index of the file"
-	case limit < featuresMax:
+	case i == 0:
+		return "; if indices count from 0, set data.index_base: 0"
+	case i < 0:
+		return ""
+	case limit < featuresMax-1:
 		return ", the number of features"
 	}
 	return "; number the features from 1, without gaps"
-}
-
-// entryHint guesses what stands in the place of index:value.
-func entryHint(field string) string {
-	switch {
-	case strings.HasPrefix(field, "#"):
-		return "; remove the comment from # on"
-	case strings.HasPrefix(field, "qid:"):
-		return "; remove the entries qid:, which only rankings have"
-	}
-	return ""
 }

@@ -84,10 +84,15 @@ func parseRatings(src *source, in *reading) (*rowsTable, Matrix, error) {
 			continue
 		}
 		text := string(line)
-		if cut == nil {
+		first := cut == nil
+		if first {
 			cut = separatorOf(text)
 		}
 		fields = cut.fields(text, fields[:0])
+		if first && len(fields) >= RatingCols && !isMatrixMarket(text) && isHeader(fields[:RatingCols]) {
+			in.found = append(in.found, fmt.Sprintf("%s: the first line is a header: %s", src.path, clip(text)))
+			continue
+		}
 		row, column, value, err := parseRating(fields)
 		if err != nil {
 			return nil, Matrix{}, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, cut.hint(text, len(t.y) == 0, fields))
@@ -179,8 +184,6 @@ func (s *separator) hint(line string, first bool, fields []string) string {
 		return matrixMarketHint
 	case comma && len(fields) >= RatingCols:
 		return "" // the error of the value names the comma
-	case first && isHeader(fields[:min(len(fields), RatingCols)]):
-		return "; remove the header line"
 	case first:
 		return ""
 	case len(fields) < RatingCols ||

@@ -40,15 +40,17 @@ func TestRatings(t *testing.T) {
 // Common files of ratings are read unchanged.
 func TestRatingsAreSeparatedByOneThing(t *testing.T) {
 	for name, text := range map[string]string{
-		"MovieLens 100K": "1\t2\t3.5\t881250949\n4\t5\t6\t891717742\n",
-		"MovieLens 1M":   "1::2::3.5::978300760\n4::5::6::978302109\n",
-		"MovieLens 20M":  "1,2,3.5,\"2005-04-02 23:53:47\"\n4,5,6,\"2005-04-02 23:31:16\"\n",
-		"MovieLens 32M":  "1,2,3.5,944249077\n4,5,6,944250228\n",
-		"semicolons":     "1;2;3.5\n4;5;6;7\n",
-		"spaces":         "1 2 3.5\n4 5 6 2005-09-06 07:00\n",
-		"columns":        "  1    2 3.5\n  4    5 6  \n",
-		"comma, space":   "1, 2, 3.5\n4 ,5, 6 , 2005-09-06 07:00\n",
-		"date, time":     "1,2,3.5,2005-09-06,7:00\n4,5,6\n",
+		"MovieLens 100K":  "1\t2\t3.5\t881250949\n4\t5\t6\t891717742\n",
+		"MovieLens 1M":    "1::2::3.5::978300760\n4::5::6::978302109\n",
+		"MovieLens 20M":   "1,2,3.5,\"2005-04-02 23:53:47\"\n4,5,6,\"2005-04-02 23:31:16\"\n",
+		"MovieLens 32M":   "1,2,3.5,944249077\n4,5,6,944250228\n",
+		"its ratings.csv": "userId,movieId,rating,timestamp\r\n1,2,3.5,944249077\r\n4,5,6,944250228\r\n",
+		"quoted names":    "\"user\";\"item\";\"rating\"\n1;2;3.5\n4;5;6\n",
+		"semicolons":      "1;2;3.5\n4;5;6;7\n",
+		"spaces":          "1 2 3.5\n4 5 6 2005-09-06 07:00\n",
+		"columns":         "  1    2 3.5\n  4    5 6  \n",
+		"comma, space":    "1, 2, 3.5\n4 ,5, 6 , 2005-09-06 07:00\n",
+		"date, time":      "1,2,3.5,2005-09-06,7:00\n4,5,6\n",
 	} {
 		set, err := Load(Spec{Set: "ratings", Path: filepath.Join(write(t, map[string]string{"u": text}), "u")})
 		if err != nil {
@@ -61,15 +63,16 @@ func TestRatingsAreSeparatedByOneThing(t *testing.T) {
 
 func TestBadRatings(t *testing.T) {
 	for content, want := range map[string]string{
-		"":                             "u: no ratings",
-		"userId,movieId,rating\n1,2,3": `u:1: row "userId" is not a whole number; remove the header line`,
-		"1,2,3\n1,2\n":                 "u:2: 2 values, want 3: row,column,value",
-		"1,2,3\n1,2.5,3\n":             `u:2: column "2.5" is not a whole number`,
-		"1,2,3\n-1,2,3\n":              "u:2: row -1 is out of range, must be 0 to 16777215",
-		"1,16777216,3\n":               "u:1: column 16777216 is out of range",
-		"1,2,3\n1,2,x\n":               `u:2: value "x" is not a number`,
-		"+1 1:1 3:0.5\n":               `u:1: column "1:1" is not a whole number`,
-		"1,2,nan\n":                    `value "nan" is not finite`,
+		"":                               "u: no ratings",
+		"userId,movieId,rating\n":        "u: no ratings",
+		"1,2,3\nuserId,movieId,rating\n": `u:2: row "userId" is not a whole number`,
+		"1,2,3\n1,2\n":                   "u:2: 2 values, want 3: row,column,value",
+		"1,2,3\n1,2.5,3\n":               `u:2: column "2.5" is not a whole number`,
+		"1,2,3\n-1,2,3\n":                "u:2: row -1 is out of range, must be 0 to 16777215",
+		"1,16777216,3\n":                 "u:1: column 16777216 is out of range",
+		"1,2,3\n1,2,x\n":                 `u:2: value "x" is not a number`,
+		"+1 1:1 3:0.5\n":                 `u:1: column "1:1" is not a whole number`,
+		"1,2,nan\n":                      `value "nan" is not finite`,
 		"0,0,4,978300760\n1,,3,978301968\n2,1,,978300275\n": "u:2: the column, field 2, is empty; want row,column,value",
 		"0,0,4\n2,1,,978300275\n":                           "u:2: the value, field 3, is empty",
 		"0\t0\t4\n\t1\t3\n":                                 "u:2: the row, field 1, is empty",
