@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -128,7 +129,11 @@ func classesText(b *strings.Builder, r dataset.Report) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "class\ttrain\ttest\t")
 	for k := range min(r.Classes, classesShown) {
-		fmt.Fprintf(t, "%d\t%d\t%d\t\n", k, r.Train.Counts[k], r.Test.Counts[k])
+		class := strconv.Itoa(k)
+		if k < len(r.ClassNames) {
+			class += " " + foreign.Text(r.ClassNames[k])
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t\n", class, r.Train.Counts[k], r.Test.Counts[k])
 	}
 	_ = t.Flush() // a strings.Builder never fails
 	if r.Classes > classesShown {

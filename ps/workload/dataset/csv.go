@@ -32,35 +32,40 @@ func loadCSV(s Spec, in *reading) (*Set, error) {
 	if s.Label != "" && s.Label != "last" && s.Label != "first" {
 		return nil, fmt.Errorf("data: label is %q, must be last or first: the column with the class", s.Label)
 	}
-	train, err := readCSV(s.Path, s, in)
+	found := &dialect{}
+	train, err := readCSV(s.Path, s, found, in)
 	if err != nil {
 		return nil, err
 	}
+	found.sort(train.y)
 	if s.Label != "first" { // which a caller has chosen
 		noteClasses(s.Path, train, in)
 	}
 	test := &rowsTable{cols: train.cols}
 	if s.Test != "" {
 		s.Features = train.cols
-		if test, err = readCSV(s.Test, s, in); err != nil {
+		if test, err = readCSV(s.Test, s, &dialect{like: found}, in); err != nil {
 			return nil, err
 		}
 	}
-	return &Set{Train: train, Test: test, Classes: countClasses(s.Classes, train.y, test.y)}, nil
+	return &Set{Train: train, Test: test, Classes: countClasses(s.Classes, train.y, test.y), ClassNames: found.names}, nil
 }
 
-func readCSV(path string, s Spec, in *reading) (t *rowsTable, err error) {
+func readCSV(path string, s Spec, d *dialect, in *reading) (t *rowsTable, err error) {
 	err = in.read(path, textHint, func(src *source) error {
-		t, err = parseCSV(src, s, in)
+		t, err = parseCSV(src, s, d, in)
 		return err
 	})
 	return t, err
 }
 
-// parseCSV reads numbers separated by commas, without a header. It skips blank lines. A number may be in quotes.
-func parseCSV(src *source, s Spec, in *reading) (*rowsTable, error) {
+// parseCSV reads rows of numbers, the class among them as a number or a text. It finds the dialect from the first lines. It skips blank
+// lines and comments. A field may be in quotes.
+func parseCSV(src *source, s Spec, d *dialect, in *reading) (*rowsTable, error) {
 	lines := newLines(src, in, lineMax, "want numbers separated by commas")
 	t := &rowsTable{cols: s.Features}
+	d.find(lines, s.Label == "first")
+	header := d.header != nil
 	for {
 		line, err := lines.next()
 		if err == io.EOF {
@@ -72,7 +77,11 @@ func parseCSV(src *source, s Spec, in *reading) (*rowsTable, error) {
 		if blank(line) {
 			continue
 		}
-		n := bytes.Count(line, []byte(",")) + 1
+		if line[0] == '#' {
+			d.comments++
+			continue
+		}
+		n := fieldsOf(line, d.sep)
 		if t.cols == 0 {
 			t.cols = n - 1
 		}
@@ -80,10 +89,16 @@ func parseCSV(src *source, s Spec, in *reading) (*rowsTable, error) {
 			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", src.path, lines.n, n,
 				max(t.cols, 1)+1, max(t.cols, 1), csvHint(string(line), len(t.y) == 0, -1))
 		}
+		if header {
+			if header, err = false, d.checkHeader(src, lines.n, in); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if t.x, err = grow(in, src, t.x, t.cols); err != nil {
 			return nil, err
 		}
-		if err := t.add(src, lines.n, string(line), s, in); err != nil {
+		if err := t.add(src, lines.n, string(line), s, d, in); err != nil {
 			return nil, err
 		}
 	}
@@ -91,18 +106,23 @@ func parseCSV(src *source, s Spec, in *reading) (*rowsTable, error) {
 		return nil, fmt.Errorf("data: %s: no rows", src.path)
 	}
 	lines.end(in)
+	d.say(src.path, s.Label == "first", in)
 	return t, nil
 }
 
 // add appends a row. x must have memory for it.
-func (t *rowsTable) add(src *source, n int, line string, s Spec, in *reading) error {
+func (t *rowsTable) add(src *source, n int, line string, s Spec, d *dialect, in *reading) error {
 	label := t.cols
 	if s.Label == "first" {
 		label = 0
 	}
 	at, rest := 0, line // rest begins with field i, at that byte of the line
+	cut := strings.Cut
+	if strings.Contains(line, `"`) {
+		cut = cutField
+	}
 	for i := range t.cols + 1 {
-		field, after, _ := strings.Cut(rest, ",")
+		field, after, _ := cut(rest, d.sep)
 		column := at + len(field) - len(strings.TrimLeft(field, " \t")) + 1
 		at, rest = at+len(field)+1, after
 		field, quoted := unquoted(strings.TrimSpace(field))
@@ -111,7 +131,7 @@ func (t *rowsTable) add(src *source, n int, line string, s Spec, in *reading) er
 				"separated by commas%s", src.path, n, column, csvHint(line, false, -1))
 		}
 		if i == label {
-			y, err := parseLabel(field, s.Classes)
+			y, err := d.label(src, field, s.Classes, in)
 			if err != nil {
 				return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err,
 					cmp.Or(csvHint(line, len(t.y) == 0, label), labelHint(field, s.Classes)))
@@ -130,10 +150,44 @@ func (t *rowsTable) add(src *source, n int, line string, s Spec, in *reading) er
 	return nil
 }
 
-// unquoted removes the quotes around a field. ok is false if there is a quote elsewhere.
+// cutField splits a text after its first field. A separator in quotes belongs to the field.
+func cutField(text, sep string) (field, after string, found bool) {
+	start := len(text) - len(strings.TrimLeft(text, " \t"))
+	if sep == "\t" {
+		start = len(text) - len(strings.TrimLeft(text, " "))
+	}
+	if start < len(text) && text[start] == '"' {
+		for at := start + 1; at < len(text); at++ {
+			switch {
+			case text[at] != '"':
+			case strings.HasPrefix(text[at+1:], `"`):
+				at++
+			default:
+				rest, after, found := strings.Cut(text[at+1:], sep)
+				return text[:at+1+len(rest)], after, found
+			}
+		}
+	}
+	return strings.Cut(text, sep)
+}
+
+// fieldsOf counts the fields of a line.
+func fieldsOf(line []byte, sep string) (n int) {
+	if bytes.IndexByte(line, '"') < 0 {
+		return bytes.Count(line, []byte(sep)) + 1
+	}
+	for rest, more := string(line), true; more; n++ {
+		_, rest, more = cutField(rest, sep)
+	}
+	return n
+}
+
+// unquoted removes the quotes around a field, and of two quotes in it one. ok is false if there is a quote elsewhere.
 func unquoted(field string) (value string, ok bool) {
 	if len(field) > 1 && field[0] == '"' && field[len(field)-1] == '"' {
 		field = strings.TrimSpace(field[1 : len(field)-1])
+		pairs := strings.ReplaceAll(field, `""`, "")
+		return strings.ReplaceAll(field, `""`, `"`), !strings.Contains(pairs, `"`)
 	}
 	return field, !strings.Contains(field, `"`)
 }

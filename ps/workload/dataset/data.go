@@ -32,6 +32,7 @@ type Set struct {
 	Name        string
 	Train, Test Table
 	Classes     int
+	ClassNames  []string  // by class, if the files have texts as classes
 	Image       Image     // shape of a row; zero if rows are not images
 	Matrix      Matrix    // the matrix whose entries the rows are; zero if they are not ratings
 	Elsewhere   bool      // the rows are with the model, in another process: the tables know only how many there are
@@ -256,6 +257,7 @@ type Report struct {
 	Set         string
 	Cols        int
 	Classes     int
+	ClassNames  []string // of the Set
 	Matrix      Matrix
 	Train, Test Part
 	Files       []FileSum
@@ -282,7 +284,7 @@ func Describe(s Spec) (Report, error) {
 	}
 	return Report{
 		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Matrix: set.Matrix, Files: set.Files, Notes: set.Notes,
-		Found: set.Found, SHA256: set.SHA256(),
+		ClassNames: set.ClassNames, Found: set.Found, SHA256: set.SHA256(),
 		Train: set.describe(set.Train), Test: set.describe(set.Test),
 	}, nil
 }

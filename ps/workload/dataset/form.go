@@ -1,9 +1,11 @@
 package dataset
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // What a line that cannot be read looks like. Advice follows from the line itself and never from its number alone: the first line
@@ -125,4 +127,199 @@ func libsvmHint(line string, first bool) string {
 		return "; remove the header line"
 	}
 	return ""
+}
+
+// dialect is how a file of csv writes rows, and the texts of its classes.
+type dialect struct {
+	sep      string
+	header   []string // the names of the columns; nil: the first line is a row
+	texts    bool     // classes are texts
+	comments int      // lines
+
+	like  *dialect // that of the training file, for a test file: it fixes the names
+	index map[string]int32
+	names []string // by class
+}
+
+var dialectNames = map[string]string{",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+
+// linesToJudge is the most lines that tell the dialect.
+const linesToJudge = 100
+
+// find judges the first lines, and consumes none. What they leave open is read as rows of numbers with commas, whose errors say what
+// the line looks like.
+func (d *dialect) find(l *lines, first bool) {
+	d.sep = ","
+	head, err := l.r.Peek(1 << 16)
+	text := strings.ReplaceAll(strings.ReplaceAll(string(head), "\r\n", "\n"), "\r", "\n")
+	all := strings.Split(text, "\n")
+	if err == nil { // the last line goes on
+		all = all[:len(all)-1]
+	}
+	all = slices.DeleteFunc(all, func(line string) bool { return blank([]byte(line)) || line[0] == '#' })
+	if all = all[:min(len(all), linesToJudge)]; len(all) < 2 {
+		return
+	}
+	var fit []string
+	for _, sep := range []string{",", ";", "\t", "|"} {
+		n := fieldsOf([]byte(all[0]), sep)
+		if n > 1 && !slices.ContainsFunc(all, func(line string) bool { return fieldsOf([]byte(line), sep) != n }) {
+			fit = append(fit, sep)
+		}
+	}
+	if len(fit) == 1 {
+		d.sep = fit[0]
+	}
+	names, row := fieldTexts(all[0], d.sep), fieldTexts(all[1], d.sep)
+	if isHeader(names) && len(names) == len(row) && slices.ContainsFunc(row, isNumber) {
+		d.header, all = names, all[1:]
+	}
+	if d.texts = d.like != nil && d.like.texts; d.like == nil {
+		d.texts = !slices.ContainsFunc(all, func(line string) bool {
+			fields := fieldTexts(line, d.sep)
+			class := fields[len(fields)-1]
+			if first {
+				class = fields[0]
+			}
+			return len(fields) < 2 || isNumber(class) || !isWord(class)
+		})
+	}
+}
+
+func isNumber(field string) bool {
+	_, ok := decimal(field)
+	return ok
+}
+
+// fieldTexts are the fields of a line without their quotes.
+func fieldTexts(line, sep string) (fields []string) {
+	for rest, more := line, true; more; {
+		var field string
+		field, rest, more = cutField(rest, sep)
+		field, _ = unquoted(strings.TrimSpace(field))
+		fields = append(fields, field)
+	}
+	return fields
+}
+
+// checkHeader fails for names that tell nothing, or something else than those of the training file.
+func (d *dialect) checkHeader(src *source, n int, in *reading) error {
+	seen := map[string]int{}
+	for i, name := range d.header {
+		switch before, twice := seen[name]; {
+		case name == "":
+			return fmt.Errorf("data: %s:%d: column %d of the header has no name, as the numbers of rows that pandas and R write; "+
+				"write the file without them (index=False, row.names=FALSE), or remove the header line", src.path, n, i+1)
+		case twice:
+			return fmt.Errorf("data: %s:%d: columns %d and %d of the header are both %s; rename one of them", src.path, n, before+1, i+1, clip(name))
+		}
+		seen[name] = i
+	}
+	if like := d.like; like != nil && like.header != nil && !slices.Equal(like.header, d.header) {
+		for i, name := range d.header {
+			if i >= len(like.header) || like.header[i] != name {
+				return fmt.Errorf("data: %s:%d: column %d of the header is %s, and in the training file it is %s; write both files with "+
+					"the same columns", src.path, n, i+1, clip(name), clip(append(like.header, make([]string, i+1)...)[i]))
+			}
+		}
+	}
+	return in.take(src, int64(len(d.header))*16)
+}
+
+// label returns the class of a field. Texts are numbered as they come; sort puts them in their order.
+func (d *dialect) label(src *source, field string, classes int, in *reading) (int32, error) {
+	if !d.texts {
+		return parseLabel(field, classes)
+	}
+	if d.like != nil {
+		if y, ok := d.like.index[field]; ok {
+			return y, nil
+		}
+		return 0, fmt.Errorf("class %s is not in the training file, whose classes are %s; remove the row, or put rows of this class into "+
+			"the training file", clip(field), listNames(d.like.names))
+	}
+	y, ok := d.index[field]
+	switch {
+	case ok:
+		return y, nil
+	case isMissing(field) || isNumber(field):
+		return 0, fmt.Errorf("class %s is no text, but those of the rows above are, such as %s; write all classes as texts, or all as "+
+			"numbers from 0", clip(field), listNames(d.names))
+	case !utf8.ValidString(field):
+		return 0, fmt.Errorf("class %s is not in UTF-8; save the file as UTF-8", clip(field))
+	case classes > 0 && len(d.names) >= classes:
+		return 0, fmt.Errorf("class %s is one more than the %d that are wanted: %s", clip(field), classes, listNames(d.names))
+	case len(d.names) >= textClassesMax:
+		return 0, fmt.Errorf("class %s is one more than the limit, %d texts; is it the column of the class?", clip(field), textClassesMax)
+	}
+	if err := in.take(src, int64(len(field))+128); err != nil {
+		return 0, err
+	}
+	if d.index == nil {
+		d.index = map[string]int32{}
+	}
+	y, field = int32(len(d.names)), strings.Clone(field)
+	d.index[field], d.names = y, append(d.names, field)
+	return y, nil
+}
+
+// textClassesMax bounds classes that are texts: a column of names of persons is no class.
+const textClassesMax = 1 << 16
+
+// sort numbers the classes in the order of their texts, which does not depend on the order of rows.
+func (d *dialect) sort(y []int32) {
+	number := make([]int32, len(d.names)) // by the old one
+	slices.Sort(d.names)
+	for class, name := range d.names {
+		number[d.index[name]], d.index[name] = int32(class), int32(class)
+	}
+	for i := range y {
+		if len(number) > 0 {
+			y[i] = number[y[i]]
+		}
+	}
+}
+
+// listNames lists the first names.
+func listNames(names []string) string {
+	const most = 10
+	var b bytes.Buffer
+	for i, name := range names[:min(most, len(names))] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(clip(name))
+	}
+	if len(names) > most {
+		fmt.Fprintf(&b, " and %d more", len(names)-most)
+	}
+	return b.String()
+}
+
+// say records what was found, if the file is not a plain one.
+func (d *dialect) say(path string, first bool, in *reading) {
+	if d.sep == "," && d.header == nil && !d.texts && d.comments == 0 {
+		return
+	}
+	text := path + ": no header"
+	if d.header != nil {
+		text = path + ": header found"
+	}
+	text += ", " + dialectNames[d.sep]
+	if d.header != nil {
+		class := d.header[len(d.header)-1]
+		if first {
+			class = d.header[0]
+		}
+		text += ", class in column " + clip(class)
+	}
+	if d.texts && d.like == nil {
+		names := slices.Clone(d.names)
+		slices.Sort(names)
+		text += fmt.Sprintf(", %d classes: %s", len(names), listNames(names))
+	}
+	if d.comments > 0 {
+		text += fmt.Sprintf(", %d lines of comments skipped", d.comments)
+	}
+	in.found = append(in.found, text)
 }

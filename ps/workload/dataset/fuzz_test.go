@@ -51,10 +51,11 @@ func FuzzCSV(f *testing.F) {
 	f.Add([]byte("1,2,0\n3,4,1\n"), "last", 0)
 	f.Add([]byte("1,2,0\r\n\"3\",4,1\r5,6,0"), "first", 3)
 	f.Add(pack([]byte("1,2,0\n3,4,1\n")), "last", 0)
+	f.Add([]byte("a;b;\"c \"\"d\"\"\"\n# x\n1;2;\"x;y\"\n3;4;z\n"), "last", 0)
 	f.Fuzz(func(t *testing.T, b []byte, label string, classes int) {
 		s := Spec{Label: label, Classes: max(0, classes)}
 		src, in := sourceOf(t, b)
-		table, err := parseCSV(src, s, in)
+		table, err := parseCSV(src, s, &dialect{}, in)
 		if err == nil {
 			fillAll(t, table, countClasses(s.Classes, table.y))
 		}

@@ -156,7 +156,7 @@ func (t *sparse) add(src *source, row entries, in *reading) error {
 
 // rawLabel is the class of a row as the file has it.
 func rawLabel(label string, s Spec) (int32, error) {
-	if strings.Contains(label, ",") {
+	if a, b, several := strings.Cut(label, ","); several && isNumber(a) && isNumber(strings.SplitN(b, ",", 2)[0]) {
 		return 0, fmt.Errorf("label %s: data with several labels a row (multi-label) are not read; keep one of them", clip(label))
 	}
 	v, ok := decimal(label)
