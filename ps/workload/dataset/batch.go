@@ -69,10 +69,7 @@ func (b *Batch) Take(t Table, rows []int32) error {
 type failing interface{ failure() error }
 
 func failure(t Table) error {
-	if h, ok := t.(firstRows); ok {
-		t = h.Table
-	}
-	if f, ok := t.(failing); ok {
+	if f, ok := whole(t).(failing); ok {
 		return f.failure()
 	}
 	return nil
@@ -126,10 +123,7 @@ type sparseTable interface {
 func (b *Batch) takeSparse(t Table, rows []int32) {
 	e := &b.Entries
 	e.Start, e.Index, e.Value = append(e.Start[:0], 0), e.Index[:0], e.Value[:0]
-	if h, ok := t.(firstRows); ok {
-		t = h.Table
-	}
-	if s, ok := t.(sparseTable); ok {
+	if s, ok := whole(t).(sparseTable); ok {
 		s.fillSparse(e, b.Y, rows)
 		return
 	}

@@ -7,10 +7,7 @@ const constantRows = 1 << 16
 
 // classesOf is a table that returns classes without values, if it can.
 func classesOf(t Table) (labelled, bool) {
-	if first, cut := t.(firstRows); cut {
-		t = first.Table
-	}
-	l, ok := t.(labelled)
+	l, ok := whole(t).(labelled)
 	return l, ok
 }
 

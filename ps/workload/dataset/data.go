@@ -342,6 +342,14 @@ type firstRows struct {
 
 func (f firstRows) Rows() int { return f.rows }
 
+// whole is the table with all of its rows, whose methods know more than those of Table.
+func whole(t Table) Table {
+	if f, ok := t.(firstRows); ok {
+		return f.Table
+	}
+	return t
+}
+
 func head(key string, t Table, rows int) (Table, error) {
 	if rows == 0 {
 		return t, nil

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -283,7 +282,10 @@ func (d *dialect) sort(y []int32) {
 // listNames lists the first names.
 func listNames(names []string) string {
 	const most = 10
-	var b bytes.Buffer
+	var b strings.Builder
+	if len(names) == 0 {
+		return "none"
+	}
 	for i, name := range names[:min(most, len(names))] {
 		if i > 0 {
 			b.WriteString(", ")

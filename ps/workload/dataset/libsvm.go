@@ -174,8 +174,8 @@ func rawLabel(label string, s Spec) (int32, error) {
 	return int32(v), nil
 }
 
-// settle numbers classes and columns from 0, over all tables. If an index 0 occurs, indices count from 0, unless the spec says otherwise.
-// Labels that begin with 0 stay; others, such as -1 and +1, are numbered in their order. It returns the number of classes.
+// settle numbers classes and columns from 0, over both tables. If an index 0 occurs, indices count from 0, unless the spec says otherwise.
+// It returns the number of classes.
 func settle(s Spec, in *reading, train, test *sparse) (classes int, err error) {
 	base := int32(1)
 	if s.IndexBase == "0" || s.IndexBase != "1" && min(train.lowest, test.lowest) == 0 {
@@ -193,32 +193,7 @@ func settle(s Spec, in *reading, train, test *sparse) (classes int, err error) {
 		}
 	}
 	train.cols, test.cols = cols, cols
-	names := slices.Clone(train.y)
-	slices.Sort(names)
-	if names = slices.Compact(names); names[0] == 0 {
-		return train.checked(test, s, names)
-	}
-	for _, t := range []*sparse{train, test} {
-		for r, y := range t.y {
-			n, ok := slices.BinarySearch(names, y)
-			if !ok {
-				return 0, fmt.Errorf("data: %s: label %d of row %d is none of the training rows, which have %s", s.Test, y, r+1, some(names))
-			}
-			t.y[r] = int32(n)
-		}
-	}
-	in.found = append(in.found, fmt.Sprintf("%s: labels are %s, and are numbered 0 to %d", s.Path, some(names), len(names)-1))
-	return max(2, len(names), s.Classes), nil
-}
-
-// checked returns the number of classes where labels stay.
-func (t *sparse) checked(test *sparse, s Spec, names []int32) (int, error) {
-	for r, y := range test.y {
-		if y < 0 {
-			return 0, fmt.Errorf("data: %s: label %d of row %d is none of the training rows, which have %s", s.Test, y, r+1, some(names))
-		}
-	}
-	return countClasses(s.Classes, t.y, test.y), nil
+	return in.classesFrom0(s.Path, train.y, test.y, s.Classes)
 }
 
 // entries are those of one row, with indices of the file.

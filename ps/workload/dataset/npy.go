@@ -94,7 +94,7 @@ func (c *container) open(path string) (*numpy.File, error) {
 // array returns the array of a name.
 func (c *container) array(name string) (*numpy.Array, error) {
 	if !slices.Contains(c.names, name) {
-		return nil, fmt.Errorf("data: %s has no array %s; it has %s", c.path, name, listed(c.names))
+		return nil, fmt.Errorf("data: %s has no array %s; it has %s", c.path, name, listNames(c.names))
 	}
 	if c.file != nil {
 		a, err := c.file.Array(name)
@@ -118,18 +118,6 @@ func (c *container) array(name string) (*numpy.Array, error) {
 	return a, nil
 }
 
-func listed(names []string) string {
-	const most = 12
-	if len(names) == 0 {
-		return "no file .npy"
-	}
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if len(names) > most {
-		text += fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return text
-}
-
 // choose returns the names of training rows, their classes, test rows and their classes; the last two may be empty.
 func (c *container) choose(a Arrays) (names [4]string, err error) {
 	given := [4]string{a.X, a.Y, a.TestX, a.TestY}
@@ -146,7 +134,7 @@ func (c *container) choose(a Arrays) (names [4]string, err error) {
 			x, y := slices.Contains(c.names, usual[2]), slices.Contains(c.names, usual[3])
 			if x != y {
 				return names, fmt.Errorf("data: %s has only one of %s and %s; it has %s: name all arrays, as in arrays: {x: %s, y: %s, test_x: ..., "+
-					"test_y: ...}", c.path, usual[2], usual[3], listed(c.names), usual[0], usual[1])
+					"test_y: ...}", c.path, usual[2], usual[3], listNames(c.names), usual[0], usual[1])
 			}
 			if !x {
 				usual[2], usual[3] = "", ""
@@ -159,7 +147,7 @@ func (c *container) choose(a Arrays) (names [4]string, err error) {
 		if len(fit) > 1 {
 			why = fmt.Sprintf("both %s and %s", strings.Join(fit[0][:2], ", "), strings.Join(fit[1][:2], ", "))
 		}
-		return names, fmt.Errorf("data: %s has %s; it has %s: name the arrays, as in arrays: {x: %s, y: ...}", c.path, why, listed(c.names),
+		return names, fmt.Errorf("data: %s has %s; it has %s: name the arrays, as in arrays: {x: %s, y: ...}", c.path, why, listNames(c.names),
 			append(c.names, "...")[0])
 	}
 	return fit[0], nil
@@ -193,7 +181,7 @@ func loadNPY(s Spec, in *reading) (*Set, error) {
 		}
 	}
 	set := &Set{Train: train, Test: test, Image: train.image}
-	if set.Classes, err = c.number(train, test, s.Classes); err != nil {
+	if set.Classes, err = in.classesFrom0(s.Path, train.y, test.y, s.Classes); err != nil {
 		return nil, err
 	}
 	c.say(train, names)

@@ -164,7 +164,7 @@ func TestClassesOfArrays(t *testing.T) {
 		t.Errorf("classes %v of %d, found %q", y, set.Classes, set.Found)
 	}
 	set = load(t, dataset.Spec{Path: archive(t, x, labels(0, 3, 0, 3))})
-	if !strings.Contains(strings.Join(set.Notes, "\n"), "the largest class is 3, but only 2 classes have rows") || set.Classes != 4 {
+	if !strings.Contains(strings.Join(set.Notes, "\n"), "the largest class is 3, but only 2 classes have training rows") || set.Classes != 4 {
 		t.Errorf("%d classes, notes %q", set.Classes, set.Notes)
 	}
 	train := func(x, y numpytest.Entry) []numpytest.Entry {
@@ -181,11 +181,11 @@ func TestClassesOfArrays(t *testing.T) {
 		"class 1 of y is 0.5: whole numbers":   archive(t, x, labels(0, 0.5, 0, 1)),
 		"has 4 rows, and y has 3 classes":      archive(t, x, labels(0, 1, 0)),
 		"has the shape [4 2]: one class a row": archive(t, x, bytesOf("y", []int{4, 2}, 0, 1, 1, 0, 0, 1, 1, 0)),
-		"it has x: name the arrays":            archive(t, x),
+		`it has "x": name the arrays`:          archive(t, x),
 		"has the shape [4]: rows x features":   archive(t, bytesOf("x", []int{4}, 1, 2, 3, 4), labels(0, 1, 0, 1)),
 		"rows of 1 to 3 dimensions are read":   archive(t, bytesOf("x", []int{4, 1, 1, 1, 1}, 1, 2, 3, 4), labels(0, 1, 0, 1)),
 		"both x, y and X, y":                   archive(t, x, bytesOf("X", []int{4, 1}, 1, 2, 3, 4), labels(0, 1, 0, 1)),
-		"class 7 of row 0 is none of the": archive(t, append(train(x, labels(1, 2, 1, 2)), renamed(x, "x_test"),
+		"class 7 of test row 1 is none of": archive(t, append(train(x, labels(1, 2, 1, 2)), renamed(x, "x_test"),
 			renamed(labels(7, 1, 1, 1), "y_test"))...),
 		"does not exist; set npy needs an":     filepath.Join(t.TempDir(), "none.npz"),
 		"has none of the usual pairs of names": t.TempDir(),

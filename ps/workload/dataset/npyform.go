@@ -2,8 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"fluentps/ps/workload/dataset/numpy"
 )
@@ -76,70 +74,11 @@ func (t *arrays) readClasses(name string, y *numpy.Array) error {
 	return bad
 }
 
-// number numbers the classes from 0, and returns how many there are. Numbers that begin with 0 stay, others are numbered in their order.
-func (c *container) number(train, test *arrays, classes int) (int, error) {
-	counts := map[int32]int{}
-	for _, y := range train.y {
-		counts[y]++
-	}
-	values := make([]int32, 0, len(counts))
-	for v := range counts {
-		values = append(values, v)
-	}
-	slices.Sort(values)
-	most := int(values[len(values)-1]) + 1
-	isGiven := classes > 0 && values[0] > 0 && most <= classes // the numbers are those of the classes that are given
-	if values[0] != 0 && !slices.Contains(test.y, 0) && !isGiven {
-		place := map[int32]int32{}
-		for i, v := range values {
-			place[v] = int32(i)
-		}
-		for _, t := range []*arrays{train, test} {
-			for i, y := range t.y {
-				n, ok := place[y]
-				if !ok {
-					return 0, fmt.Errorf("data: %s: class %d of row %d is none of the training rows, which have %s", t.name, y, i, some(values))
-				}
-				t.y[i] = n
-			}
-		}
-		c.in.found = append(c.in.found, fmt.Sprintf("%s: classes are %s, and are numbered 0 to %d", c.path, some(values), len(values)-1))
-		most = len(values)
-	} else if len(values) < most {
-		c.in.notes = append(c.in.notes, fmt.Sprintf("%s: the largest class is %d, but only %d classes have rows", c.path, most-1, len(values)))
-	}
-	for i, y := range test.y {
-		if y < 0 || int(y) >= max(most, classes) {
-			return 0, fmt.Errorf("data: %s: class %d of row %d is none of the training rows, which have %s", test.name, y, i, some(values))
-		}
-	}
-	if classes > 0 && most > classes {
-		return 0, fmt.Errorf("data: %s: class %d, must be 0 to %d: is the number of classes right?", train.name, most-1, classes-1)
-	}
-	if len(values) == 1 {
-		c.in.notes = append(c.in.notes, fmt.Sprintf("%s: all training rows are of class %d", c.path, values[0]))
-	}
-	return max(2, most, classes), nil
-}
-
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// some lists the first values.
-func some(values []int32) string {
-	const most = 8
-	texts := make([]string, 0, most+1)
-	for _, v := range values[:min(most, len(values))] {
-		texts = append(texts, fmt.Sprint(v))
-	}
-	if len(values) > most {
-		texts = append(texts, fmt.Sprintf("... %d", values[len(values)-1]))
-	}
-	return strings.Join(texts, ", ")
 }
 
 // say tells in a line what was found.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -169,4 +170,58 @@ func withPoint(field string) (point string, ok bool) {
 	}
 	_, ok = decimal(point)
 	return point, ok
+}
+
+// classesFrom0 numbers the classes of two parts from 0, in place, and returns how many there are; given: so many are wanted, 0: any number.
+// Numbers stay if they begin with 0 in one of the parts, or if they lie below given. Others, such as -1 and +1, are numbered in their
+// order. It says that, and notes what makes classes doubtful.
+func (in *reading) classesFrom0(path string, train, test []int32, given int) (int, error) {
+	values := slices.Clone(train)
+	slices.Sort(values)
+	values = slices.Compact(values)
+	unseen := func(i int) error {
+		return fmt.Errorf("data: %s: class %d of test row %d is none of the training rows, which have %s", path, test[i], i+1, some(values))
+	}
+	isGiven := values[0] > 0 && int(values[len(values)-1]) < given
+	if values[0] == 0 || slices.Contains(test, 0) && values[0] > 0 || isGiven {
+		if i := slices.IndexFunc(test, func(y int32) bool { return y < 0 || given > 0 && int(y) >= given }); i >= 0 {
+			return 0, unseen(i)
+		}
+		if most := int(values[len(values)-1]); given > 0 && most >= given {
+			return 0, fmt.Errorf("data: %s: class %d, must be 0 to %d: is the number of classes right?", path, most, given-1)
+		}
+		classes := countClasses(given, train, test)
+		if len(values) < classes && given == 0 {
+			in.notes = append(in.notes, fmt.Sprintf("data: %s: the largest class is %d, but only %d classes have training rows", path, classes-1,
+				len(values)))
+		}
+		return classes, nil
+	}
+	for p, part := range [][]int32{train, test} {
+		for i, y := range part {
+			n, ok := slices.BinarySearch(values, y)
+			if !ok && p == 1 {
+				return 0, unseen(i)
+			}
+			part[i] = int32(n)
+		}
+	}
+	in.found = append(in.found, fmt.Sprintf("%s: classes are %s, and are numbered 0 to %d", path, some(values), len(values)-1))
+	if len(values) == 1 {
+		in.notes = append(in.notes, fmt.Sprintf("data: %s: all training rows are of class %d", path, values[0]))
+	}
+	return max(2, len(values), given), nil
+}
+
+// some lists the first values.
+func some(values []int32) string {
+	const most = 8
+	texts := make([]string, 0, most+1)
+	for _, v := range values[:min(most, len(values))] {
+		texts = append(texts, fmt.Sprint(v))
+	}
+	if len(values) > most {
+		texts = append(texts, fmt.Sprintf("... %d", values[len(values)-1]))
+	}
+	return strings.Join(texts, ", ")
 }

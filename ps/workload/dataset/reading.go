@@ -124,10 +124,7 @@ type sized interface {
 func (s *Set) Bytes() int64 {
 	var total, common int64
 	for _, t := range []Table{s.Train, s.Test} {
-		if h, ok := t.(firstRows); ok { // the hidden rows are in memory, too
-			t = h.Table
-		}
-		if h, ok := t.(sized); ok {
+		if h, ok := whole(t).(sized); ok { // the hidden rows are in memory, too
 			own, shared := h.holds()
 			total, common = total+own, max(common, shared)
 		}
