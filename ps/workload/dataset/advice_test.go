@@ -2,12 +2,9 @@ package dataset
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -38,25 +35,6 @@ func TestNumbersOfTextFiles(t *testing.T) {
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s of %s: %v, want %q in it", field, set, err, want)
 			}
-		}
-	}
-}
-
-// A number has the bits that strconv gives it, on the fast way and on the other one.
-func TestDecimalsAreThoseOfStrconv(t *testing.T) {
-	draw := rand.New(rand.NewPCG(1, 2))
-	for range 200000 {
-		text := strconv.FormatFloat((draw.Float64()-0.5)*math.Pow(10, float64(draw.IntN(12)-6)), "fge"[draw.IntN(3)], draw.IntN(18)-1, 64)
-		want, err := strconv.ParseFloat(text, 64)
-		if got, ok := decimal(text); err != nil || !ok || math.Float64bits(got) != math.Float64bits(want) {
-			t.Fatalf("%s is %v, %v; want %v", text, got, ok, want)
-		}
-	}
-	for _, text := range []string{"-0", "0", "000000000000000000001", "999999999999999", "9999999999999999",
-		"123456789012345.", ".123456789012345", "-.5"} {
-		want, _ := strconv.ParseFloat(text, 64)
-		if got, ok := decimal(text); !ok || math.Float64bits(got) != math.Float64bits(want) {
-			t.Errorf("%s is %v, %v; want %v", text, got, ok, want)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+
+	"fluentps/ps/workload/dataset/files"
 )
 
 // CIFAR-10's binary version: records of a label byte, then a red, a green and a blue plane of 32 x 32.
@@ -32,7 +34,7 @@ var (
 	cifarStd  = [3]float64{0.2470, 0.2435, 0.2616}
 )
 
-func loadCIFAR10(s Spec, in *reading) (*Set, error) {
+func loadCIFAR10(s Spec, in *files.Reading) (*Set, error) {
 	set := &Set{Classes: cifarClasses}
 	train, test := newCIFAR(), newCIFAR()
 	for i := 1; i <= 5; i++ {
@@ -58,36 +60,36 @@ func newCIFAR() *cifar {
 }
 
 // read appends one of so many files, which are all of about the same size.
-func (c *cifar) read(path string, files int, in *reading) error {
+func (c *cifar) read(path string, count int, in *files.Reading) error {
 	const hint = "the folder needs data_batch_1.bin to data_batch_5.bin and test_batch.bin of CIFAR-10's binary " +
 		"version: https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 	first := len(c.labels) == 0
-	err := in.read(path, hint, func(src *source) error { return c.parse(path, src, in) })
-	if more := len(c.data) * (files - 1); err == nil && first && int64(more+len(c.data)) <= in.left {
-		c.data, err = grow(in, nil, c.data, more)
+	err := in.Read(path, hint, func(src *files.Source) error { return c.parse(path, src, in) })
+	if more := len(c.data) * (count - 1); err == nil && first && int64(more+len(c.data)) <= in.Left() {
+		c.data, err = files.Grow(in, nil, c.data, more)
 	}
 	return err
 }
 
-func (c *cifar) parse(path string, src *source, in *reading) error {
+func (c *cifar) parse(path string, src *files.Source, in *files.Reading) error {
 	first := len(c.labels)
 	record := make([]byte, cifarRecord)
 	for {
 		n, err := io.ReadFull(src, record)
-		if err == io.EOF && src.bytes > 0 {
+		if err == io.EOF && src.Bytes > 0 {
 			return checkByteLabels(path, c.labels[first:], cifarClasses, 0, cifarRecord)
 		}
 		if short(err) {
 			return fmt.Errorf("data: %s: %d unpacked bytes, want one or more records of %d; the file is cut short, or not "+
-				"CIFAR-10's binary version", path, src.bytes, cifarRecord)
+				"CIFAR-10's binary version", path, src.Bytes, cifarRecord)
 		}
 		if err != nil {
 			return err // the source has named the file
 		}
-		if err := put(in, src, &c.labels, record[0]); err != nil {
+		if err := files.Put(in, src, &c.labels, record[0]); err != nil {
 			return err
 		}
-		if err := put(in, src, &c.data, record[1:n]...); err != nil {
+		if err := files.Put(in, src, &c.data, record[1:n]...); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,10 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/files"
+	"fluentps/ps/workload/dataset/text"
 )
 
 // rowsTable is a dense table of float32.
@@ -28,7 +32,7 @@ func (t *rowsTable) Fill(x []float32, y []int32, rows []int32) {
 
 func (t *rowsTable) label(row int) int32 { return t.y[row] }
 
-func loadCSV(s Spec, in *reading) (*Set, error) {
+func loadCSV(s Spec, in *files.Reading) (*Set, error) {
 	if s.Label != "" && s.Label != "last" && s.Label != "first" {
 		return nil, fmt.Errorf("data: label is %q, must be last or first: the column with the class", s.Label)
 	}
@@ -48,11 +52,11 @@ func loadCSV(s Spec, in *reading) (*Set, error) {
 			return nil, err
 		}
 	}
-	return &Set{Train: train, Test: test, Classes: countClasses(s.Classes, train.y, test.y), ClassNames: found.names}, nil
+	return &Set{Train: train, Test: test, Classes: classes.Count(s.Classes, train.y, test.y), ClassNames: found.names}, nil
 }
 
-func readCSV(path string, s Spec, d *dialect, in *reading) (t *rowsTable, err error) {
-	err = in.read(path, textHint, func(src *source) error {
+func readCSV(path string, s Spec, d *dialect, in *files.Reading) (t *rowsTable, err error) {
+	err = in.Read(path, files.TextHint, func(src *files.Source) error {
 		t, err = parseCSV(src, s, d, in)
 		return err
 	})
@@ -61,20 +65,20 @@ func readCSV(path string, s Spec, d *dialect, in *reading) (t *rowsTable, err er
 
 // parseCSV reads rows of numbers, the class among them as a number or a text. It finds the dialect from the first lines. It skips blank
 // lines and comments. A field may be in quotes.
-func parseCSV(src *source, s Spec, d *dialect, in *reading) (*rowsTable, error) {
-	lines := newLines(src, in, lineMax, "want numbers separated by commas")
+func parseCSV(src *files.Source, s Spec, d *dialect, in *files.Reading) (*rowsTable, error) {
+	lines := text.NewLines(src, in, text.LineMax, "want numbers separated by commas")
 	t := &rowsTable{cols: s.Features}
 	d.find(lines, s.Label == "first")
 	header := d.header != nil
 	for {
-		line, err := lines.next()
+		line, err := lines.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		if blank(line) {
+		if text.Blank(line) {
 			continue
 		}
 		if line[0] == '#' {
@@ -86,32 +90,32 @@ func parseCSV(src *source, s Spec, d *dialect, in *reading) (*rowsTable, error) 
 			t.cols = n - 1
 		}
 		if n < 2 || n != t.cols+1 {
-			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", src.path, lines.n, n,
+			return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", src.Path, lines.N, n,
 				max(t.cols, 1)+1, max(t.cols, 1), csvHint(string(line), len(t.y) == 0, -1))
 		}
 		if header {
-			if header, err = false, d.checkHeader(src, lines.n, in); err != nil {
+			if header, err = false, d.checkHeader(src, lines.N, in); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if t.x, err = grow(in, src, t.x, t.cols); err != nil {
+		if t.x, err = files.Grow(in, src, t.x, t.cols); err != nil {
 			return nil, err
 		}
-		if err := t.add(src, lines.n, string(line), s, d, in); err != nil {
+		if err := t.add(src, lines.N, string(line), s, d, in); err != nil {
 			return nil, err
 		}
 	}
 	if len(t.y) == 0 {
-		return nil, fmt.Errorf("data: %s: no rows", src.path)
+		return nil, fmt.Errorf("data: %s: no rows", src.Path)
 	}
-	lines.end(in)
-	d.say(src.path, s.Label == "first", in)
+	lines.End(in)
+	d.say(src.Path, s.Label == "first", in)
 	return t, nil
 }
 
 // add appends a row. x must have memory for it.
-func (t *rowsTable) add(src *source, n int, line string, s Spec, d *dialect, in *reading) error {
+func (t *rowsTable) add(src *files.Source, n int, line string, s Spec, d *dialect, in *files.Reading) error {
 	label := t.cols
 	if s.Label == "first" {
 		label = 0
@@ -128,22 +132,22 @@ func (t *rowsTable) add(src *source, n int, line string, s Spec, d *dialect, in 
 		field, quoted := unquoted(strings.TrimSpace(field))
 		if !quoted {
 			return fmt.Errorf("data: %s:%d:%d: a quote is in the middle of a value, or is not closed; want numbers "+
-				"separated by commas%s", src.path, n, column, csvHint(line, false, -1))
+				"separated by commas%s", src.Path, n, column, csvHint(line, false, -1))
 		}
 		if i == label {
 			y, err := d.label(src, field, s.Classes, in)
 			if err != nil {
-				return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err,
+				return fmt.Errorf("data: %s:%d:%d: %w%s", src.Path, n, column, err,
 					cmp.Or(csvHint(line, len(t.y) == 0, label), labelHint(field, s.Classes)))
 			}
-			if err := put(in, src, &t.y, y); err != nil {
+			if err := files.Put(in, src, &t.y, y); err != nil {
 				return err
 			}
 			continue
 		}
-		v, err := parseValue(field, s.Scale)
+		v, err := text.ParseValue(field, s.Scale)
 		if err != nil {
-			return fmt.Errorf("data: %s:%d:%d: %w%s", src.path, n, column, err, csvHint(line, len(t.y) == 0, label))
+			return fmt.Errorf("data: %s:%d:%d: %w%s", src.Path, n, column, err, csvHint(line, len(t.y) == 0, label))
 		}
 		t.x = append(t.x, v)
 	}
@@ -192,15 +196,12 @@ func unquoted(field string) (value string, ok bool) {
 	return field, !strings.Contains(field, `"`)
 }
 
-// classesMax bounds labels, so that a wrong column does not make a model with millions of outputs.
-const classesMax = 1 << 20
-
-// parseLabel parses a whole number from 0 to classes-1; classes 0 means classesMax.
-func parseLabel(field string, classes int) (int32, error) {
-	limit := int64(cmp.Or(classes, classesMax))
-	y, ok := parseWhole(field)
+// parseLabel parses a whole number from 0 to most-1; most 0 means classes.Max.
+func parseLabel(field string, most int) (int32, error) {
+	limit := int64(cmp.Or(most, classes.Max))
+	y, ok := text.ParseWhole(field)
 	if !ok {
-		return 0, fmt.Errorf("label %s is not a whole number", clip(field))
+		return 0, fmt.Errorf("label %s is not a whole number", files.Clip(field))
 	}
 	if y < 0 || y >= limit {
 		return 0, fmt.Errorf("label %d is out of range, must be 0 to %d", y, limit-1)
@@ -209,8 +210,8 @@ func parseLabel(field string, classes int) (int32, error) {
 }
 
 // labelHint says what to do about a label that parseLabel refuses.
-func labelHint(field string, classes int) string {
-	if v, ok := decimal(field); ok && v == math.Trunc(v) && v >= 0 && v < float64(cmp.Or(classes, classesMax)) {
+func labelHint(field string, most int) string {
+	if v, ok := text.Decimal(field); ok && v == math.Trunc(v) && v >= 0 && v < float64(cmp.Or(most, classes.Max)) {
 		return fmt.Sprintf("; write %.0f", v)
 	}
 	return "; number the classes from 0, without gaps, in the column of the class"
@@ -234,7 +235,7 @@ func columnOf(rows int, value func(row int) float32) (c column, ok bool) {
 	for r := range rows {
 		v := value(r)
 		y := int32(v)
-		if v < 0 || v >= classesMax || float32(y) != v {
+		if v < 0 || v >= classes.Max || float32(y) != v {
 			return c, false
 		}
 		if !seen[y] {
@@ -248,7 +249,7 @@ func columnOf(rows int, value func(row int) float32) (c column, ok bool) {
 
 // noteClasses notes what makes the class of a table doubtful: too many classes for the rows, and a first column that looks more like the
 // class than the last. Without a note, training on a feature as the class looks like a model that does not learn.
-func noteClasses(path string, t *rowsTable, in *reading) {
+func noteClasses(path string, t *rowsTable, in *files.Reading) {
 	rows := t.Rows()
 	label, _ := columnOf(rows, func(row int) float32 { return float32(t.y[row]) })
 	first, whole := columnOf(rows, func(row int) float32 { return t.x[row*t.cols] })
@@ -260,13 +261,13 @@ func noteClasses(path string, t *rowsTable, in *reading) {
 		if label.distinct == 1 {
 			like = fmt.Sprintf("is %d in all rows", label.most)
 		}
-		in.notes = append(in.notes, fmt.Sprintf("data: %s: the class may be in the first column, which has each number "+
+		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: the class may be in the first column, which has each number "+
 			"from 0 to %d; csv takes the class from the last column, which %s; if the first is the class, move it to the end of each line",
 			path, first.most, like))
 		return
 	}
 	if many || classes > max(2, rows) {
-		in.notes = append(in.notes, fmt.Sprintf("data: %s: the last column, the class, has numbers up to %d in %d rows: "+
+		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: the last column, the class, has numbers up to %d in %d rows: "+
 			"fewer than ten rows for each of %d classes; if it is a feature, put the class there, and number classes from 0 without gaps",
 			path, label.most, rows, classes))
 	}

@@ -17,6 +17,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"fluentps/ps/workload/dataset/files"
 )
 
 // Table is a table of labelled rows, in memory in the compact form of their files.
@@ -66,14 +68,7 @@ func (s *Set) Samples() Samples {
 }
 
 // FileSum identifies the content of a file by its unpacked bytes, so it is the same with and without gzip.
-type FileSum struct {
-	Path   string // the path that was opened
-	Name   string // the last element of Path, without .gz
-	Bytes  int64  // unpacked
-	SHA256 string // of the unpacked bytes, in hex
-	// Sampled: the file is mapped, and SHA256 is that of its size and of blocks of it.
-	Sampled bool
-}
+type FileSum = files.Sum
 
 // Spec says which data to load. A field that a reader does not use must be left zero.
 type Spec struct {
@@ -127,7 +122,7 @@ var sets = []struct {
 	name  string
 	uses  string // the fields of Spec, besides Set, that the reader takes
 	holds string // the kind of its rows, unless the spec says more
-	load  func(s Spec, in *reading) (*Set, error)
+	load  func(s Spec, in *files.Reading) (*Set, error)
 }{
 	{"idx", "path rows test_rows classes scale normalize", "images", loadIDX},
 	{"cifar10", "path rows test_rows", "images", loadCIFAR10},
@@ -175,12 +170,12 @@ func Load(s Spec) (*Set, error) {
 		if err := s.check(reader.uses); err != nil {
 			return nil, err
 		}
-		in := newReading(s)
+		in := files.New(s.Memory)
 		set, err := reader.load(s, in)
 		if err != nil {
 			return nil, err
 		}
-		set.Name, set.spec, set.Files, set.Notes, set.Found, set.peak = s.Set, s, in.files, in.notes, in.found, in.peak
+		set.Name, set.spec, set.Files, set.Notes, set.Found, set.peak = s.Set, s, in.Files, in.Notes, in.Found, in.Peak()
 		if !strings.HasPrefix(s.Set, "generated") && !set.Elsewhere {
 			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
 				return nil, err
@@ -360,20 +355,6 @@ func head(key string, t Table, rows int) (Table, error) {
 	return firstRows{t, rows}, nil
 }
 
-// countClasses returns the number of classes: the given one, or the largest label plus 1 but at least 2.
-func countClasses(given int, labels ...[]int32) int {
-	if given > 0 {
-		return given
-	}
-	classes := int32(2)
-	for _, part := range labels {
-		for _, y := range part {
-			classes = max(classes, y+1)
-		}
-	}
-	return int(classes)
-}
-
 // ExternalSet is the data of a model in another process.
 const ExternalSet = "external"
 
@@ -389,7 +370,7 @@ func (e elsewhere) Fill([]float32, []int32, []int32) {}
 
 func (e elsewhere) holds() (own, common int64) { return 0, 0 }
 
-func loadExternal(s Spec, _ *reading) (*Set, error) {
+func loadExternal(s Spec, _ *files.Reading) (*Set, error) {
 	if s.Rows < 1 {
 		return nil, errors.New("data: rows is 0: set external needs the number of training rows")
 	}

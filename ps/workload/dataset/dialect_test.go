@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fluentps/ps/workload/dataset/classes"
 )
 
 // Files as other programs write them are read as they are, or refused with a sentence that says what to do.
@@ -90,7 +92,7 @@ func TestMutatedCSV(t *testing.T) {
 			d := &dialect{}
 			if table, err := parseCSV(src, Spec{}, d, in); err == nil {
 				d.sort(table.y)
-				fillAll(t, table, countClasses(0, table.y))
+				fillAll(t, table, classes.Count(0, table.y))
 			}
 		}
 	}

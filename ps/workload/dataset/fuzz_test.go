@@ -5,19 +5,22 @@ import (
 	"io"
 	"math"
 	"testing"
+
+	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/files"
 )
 
 // fuzzMemory is the memory limit of a reader for a file of the fuzzer.
 const fuzzMemory = 4 << 20
 
 // sourceOf returns the source of a file with these bytes, which may be compressed.
-func sourceOf(t testing.TB, b []byte) (*source, *reading) {
+func sourceOf(t testing.TB, b []byte) (*files.Source, *files.Reading) {
 	t.Helper()
-	src, err := newSource("f", io.NopCloser(bytes.NewReader(b)), int64(len(b)))
+	src, err := files.NewSource("f", io.NopCloser(bytes.NewReader(b)), int64(len(b)))
 	if err != nil {
 		t.Skip(err)
 	}
-	return src, newReading(Spec{Memory: fuzzMemory})
+	return src, files.New(fuzzMemory)
 }
 
 func FuzzIDX(f *testing.F) {
@@ -52,12 +55,12 @@ func FuzzCSV(f *testing.F) {
 	f.Add([]byte("1,2,0\r\n\"3\",4,1\r5,6,0"), "first", 3)
 	f.Add(pack([]byte("1,2,0\n3,4,1\n")), "last", 0)
 	f.Add([]byte("a;b;\"c \"\"d\"\"\"\n# x\n1;2;\"x;y\"\n3;4;z\n"), "last", 0)
-	f.Fuzz(func(t *testing.T, b []byte, label string, classes int) {
-		s := Spec{Label: label, Classes: max(0, classes)}
+	f.Fuzz(func(t *testing.T, b []byte, label string, most int) {
+		s := Spec{Label: label, Classes: max(0, most)}
 		src, in := sourceOf(t, b)
 		table, err := parseCSV(src, s, &dialect{}, in)
 		if err == nil {
-			fillAll(t, table, countClasses(s.Classes, table.y))
+			fillAll(t, table, classes.Count(s.Classes, table.y))
 		}
 	})
 }
@@ -100,7 +103,7 @@ func FuzzRatings(f *testing.F) {
 			}
 		}
 		for _, empty := range []string{",,", ";;", "::::"} {
-			if !src.gz && bytes.Contains(b, []byte(empty)) {
+			if !src.Packed && bytes.Contains(b, []byte(empty)) {
 				t.Fatalf("%q was accepted with an empty field", b)
 			}
 		}

@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/files"
 )
 
 // blobs is generated data: row r is the centre of a class drawn from (seed, r), plus Gaussian noise of standard deviation 1. Only
@@ -24,7 +27,7 @@ const (
 	quantileCount = 4096 // divides 2^16, so that 16 random bits pick one
 )
 
-func loadGenerated(s Spec, in *reading) (*Set, error) {
+func loadGenerated(s Spec, in *files.Reading) (*Set, error) {
 	switch {
 	case s.Rows < 1:
 		return nil, fmt.Errorf("data: set generated needs rows, the number of training rows, such as 10000")
@@ -37,13 +40,13 @@ func loadGenerated(s Spec, in *reading) (*Set, error) {
 			"the product", s.Image.Channels, s.Image.Height, s.Image.Width, s.Features)
 	case s.Rows+s.TestRows > math.MaxInt32:
 		return nil, fmt.Errorf("data: set generated: %d rows and %d test_rows, at most %d together", s.Rows, s.TestRows, math.MaxInt32)
-	case s.Features > featuresMax || s.Classes > classesMax || s.Classes*s.Features > 1<<28:
+	case s.Features > featuresMax || s.Classes > classes.Max || s.Classes*s.Features > 1<<28:
 		return nil, fmt.Errorf("data: set generated: %d classes of %d features; at most %d, %d, and %d for their product",
-			s.Classes, s.Features, classesMax, featuresMax, 1<<28)
+			s.Classes, s.Features, classes.Max, featuresMax, 1<<28)
 	}
 	train := &blobs{rows: s.Rows, features: s.Features, classes: s.Classes, seed: Mix(s.Seed, 0x626c6f6273), normal: newNormals()}
 	var err error
-	if train.centres, err = in.make(s.Set, "the centres of its classes", s.Classes*s.Features); err != nil {
+	if train.centres, err = in.Make(s.Set, "the centres of its classes", s.Classes*s.Features); err != nil {
 		return nil, err
 	}
 	scale := float32(blobDistance / math.Sqrt(float64(s.Features)))
@@ -111,7 +114,7 @@ type product struct {
 	normal      normals
 }
 
-func loadGeneratedRatings(s Spec, in *reading) (*Set, error) {
+func loadGeneratedRatings(s Spec, in *files.Reading) (*Set, error) {
 	m := s.Matrix
 	switch {
 	case s.Rows < 1:
@@ -128,7 +131,7 @@ func loadGeneratedRatings(s Spec, in *reading) (*Set, error) {
 	}
 	train := &product{rows: s.Rows, matrix: m, rank: s.Rank, noise: float32(s.Noise),
 		seed: Mix(s.Seed, 0x726174696e6773), normal: newNormals()}
-	factors, err := in.make(s.Set, "the factors of its matrix", (m.Rows+m.Columns)*s.Rank)
+	factors, err := in.Make(s.Set, "the factors of its matrix", (m.Rows+m.Columns)*s.Rank)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +187,7 @@ type words struct {
 // product is half of it.
 const wordWeight = 6
 
-func loadGeneratedSparse(s Spec, in *reading) (*Set, error) {
+func loadGeneratedSparse(s Spec, in *files.Reading) (*Set, error) {
 	switch {
 	case s.Rows < 1:
 		return nil, fmt.Errorf("data: set generated_sparse needs rows, the number of training rows, such as 10000")
@@ -197,7 +200,7 @@ func loadGeneratedSparse(s Spec, in *reading) (*Set, error) {
 	}
 	train := &words{rows: s.Rows, nonzeros: s.Nonzeros, seed: Mix(s.Seed, 0x776f726473), normal: newNormals()}
 	var err error
-	if train.weight, err = in.make(s.Set, "the weights of its features", s.Features); err != nil {
+	if train.weight, err = in.Make(s.Set, "the weights of its features", s.Features); err != nil {
 		return nil, err
 	}
 	train.normal.fill(train.weight, Mix(^train.seed, 0))

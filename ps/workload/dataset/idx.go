@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
+	"fluentps/ps/workload/dataset/files"
 )
 
 // IDX is the format of MNIST and its relatives: two zero bytes, a type (8: unsigned byte), the
@@ -18,7 +20,7 @@ const (
 	idxLabels = 0x00000801
 )
 
-func loadIDX(s Spec, in *reading) (*Set, error) {
+func loadIDX(s Spec, in *files.Reading) (*Set, error) {
 	if s.Normalize && s.Scale != 0 {
 		return nil, fmt.Errorf("data: scale is %g, but normalize would undo it; leave out one of the two", s.Scale)
 	}
@@ -52,21 +54,21 @@ func loadIDX(s Spec, in *reading) (*Set, error) {
 	return set, nil
 }
 
-func readIDXPart(folder, part string, classes int, in *reading) (*pixels, error) {
+func readIDXPart(folder, part string, classes int, in *files.Reading) (*pixels, error) {
 	const hint = "the folder needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, " +
 		"t10k-labels-idx1-ubyte; Fashion-MNIST: apt-get install dataset-fashion-mnist, then path /usr/share/datasets/fashion-mnist"
 	imagesPath := idxPath(folder, part+"-images", "idx3-ubyte")
 	labelsPath := idxPath(folder, part+"-labels", "idx1-ubyte")
 	var data, classOf []byte
 	var dims []int
-	err := in.read(imagesPath, hint, func(src *source) (err error) {
+	err := in.Read(imagesPath, hint, func(src *files.Source) (err error) {
 		data, dims, err = parseIDX(imagesPath, src, idxImages, in)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = in.read(labelsPath, hint, func(src *source) (err error) {
+	err = in.Read(labelsPath, hint, func(src *files.Source) (err error) {
 		classOf, _, err = parseIDX(labelsPath, src, idxLabels, in)
 		return err
 	})
@@ -96,7 +98,7 @@ func idxPath(folder, stem, kind string) string {
 
 // parseIDX reads a whole IDX file and returns its values and dimensions. Before it reads the values that the header promises, it
 // checks that the file and the memory can hold them.
-func parseIDX(path string, src *source, magic uint32, in *reading) ([]byte, []int, error) {
+func parseIDX(path string, src *files.Source, magic uint32, in *files.Reading) ([]byte, []int, error) {
 	dims, want, err := idxHeader(path, src, magic)
 	if err != nil {
 		return nil, nil, err
@@ -107,12 +109,12 @@ func parseIDX(path string, src *source, magic uint32, in *reading) ([]byte, []in
 			path, dims, want, has)
 	}
 	switch {
-	case src.gz && want > src.bytesMost():
-		return nil, nil, promise(fmt.Sprintf("%d packed ones, which cannot hold them", src.size))
-	case !src.gz && src.size >= 0 && want != src.size-header:
-		return nil, nil, promise(fmt.Sprint(src.size - header))
+	case src.Packed && want > src.BytesMost():
+		return nil, nil, promise(fmt.Sprintf("%d packed ones, which cannot hold them", src.Size))
+	case !src.Packed && src.Size >= 0 && want != src.Size-header:
+		return nil, nil, promise(fmt.Sprint(src.Size - header))
 	}
-	if err := in.take(src, want); err != nil {
+	if err := in.Take(src, want); err != nil {
 		return nil, nil, err
 	}
 	values := make([]byte, want)
@@ -136,7 +138,7 @@ func parseIDX(path string, src *source, magic uint32, in *reading) ([]byte, []in
 func short(err error) bool { return err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // idxHeader reads the dimensions, and returns how many values they promise.
-func idxHeader(path string, src *source, magic uint32) (dims []int, want int64, err error) {
+func idxHeader(path string, src *files.Source, magic uint32) (dims []int, want int64, err error) {
 	dims = make([]int, magic&0xff)
 	b := make([]byte, 4+4*len(dims))
 	n, err := io.ReadFull(src, b)

@@ -7,6 +7,10 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/files"
+	"fluentps/ps/workload/dataset/text"
 )
 
 // sparse is a table in compressed rows: the entries of row r are start[r] to start[r+1]-1.
@@ -42,7 +46,7 @@ const featuresMax = 1 << 24
 // found is what a LIBSVM file has beside labels and entries, in lines.
 type found struct{ comments, queries, unsorted int }
 
-func loadLIBSVM(s Spec, in *reading) (*Set, error) {
+func loadLIBSVM(s Spec, in *files.Reading) (*Set, error) {
 	train, err := readLIBSVM(s.Path, s, in)
 	if err != nil {
 		return nil, err
@@ -60,8 +64,8 @@ func loadLIBSVM(s Spec, in *reading) (*Set, error) {
 	return &Set{Train: train, Test: test, Classes: classes}, nil
 }
 
-func readLIBSVM(path string, s Spec, in *reading) (t *sparse, err error) {
-	err = in.read(path, textHint, func(src *source) error {
+func readLIBSVM(path string, s Spec, in *files.Reading) (t *sparse, err error) {
+	err = in.Read(path, files.TextHint, func(src *files.Source) error {
 		t, err = parseLIBSVM(src, s, in)
 		return err
 	})
@@ -69,40 +73,40 @@ func readLIBSVM(path string, s Spec, in *reading) (t *sparse, err error) {
 }
 
 // parseLIBSVM reads lines of "label index:value ...". Labels and indices are those of the file until settle has seen all files.
-func parseLIBSVM(src *source, s Spec, in *reading) (*sparse, error) {
-	lines := newLines(src, in, lineMax, "is this a LIBSVM file?")
+func parseLIBSVM(src *files.Source, s Spec, in *files.Reading) (*sparse, error) {
+	lines := text.NewLines(src, in, text.LineMax, "is this a LIBSVM file?")
 	t, has := &sparse{start: []int{0}, lowest: math.MaxInt32}, found{}
 	var row entries
 	for {
-		line, err := lines.next()
+		line, err := lines.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		text, _, comment := strings.Cut(string(line), "#")
+		entry, _, comment := strings.Cut(string(line), "#")
 		if comment {
 			has.comments++
 		}
-		if strings.TrimSpace(text) == "" {
+		if strings.TrimSpace(entry) == "" {
 			continue
 		}
-		label, rest := firstWord(text)
+		label, rest := text.FirstWord(entry)
 		y, err := rawLabel(label, s)
 		if err != nil {
-			return nil, fmt.Errorf("data: %s:%d: %w%s", src.path, lines.n, err, libsvmHint(text, len(t.y) == 0))
+			return nil, fmt.Errorf("data: %s:%d: %w%s", src.Path, lines.N, err, libsvmHint(entry, len(t.y) == 0))
 		}
-		if query, after := firstWord(rest); strings.HasPrefix(query, "qid:") {
+		if query, after := text.FirstWord(rest); strings.HasPrefix(query, "qid:") {
 			has.queries++
 			rest = after
 		}
 		if err := row.parse(rest, s); err != nil {
-			return nil, fmt.Errorf("data: %s:%d: %w", src.path, lines.n, err)
+			return nil, fmt.Errorf("data: %s:%d: %w", src.Path, lines.N, err)
 		}
 		sorted, err := row.sort()
 		if err != nil {
-			return nil, fmt.Errorf("data: %s:%d: %w", src.path, lines.n, err)
+			return nil, fmt.Errorf("data: %s:%d: %w", src.Path, lines.N, err)
 		}
 		if !sorted {
 			has.unsorted++
@@ -110,79 +114,79 @@ func parseLIBSVM(src *source, s Spec, in *reading) (*sparse, error) {
 		if err := t.add(src, row, in); err != nil {
 			return nil, err
 		}
-		if err := put(in, src, &t.y, y); err != nil {
+		if err := files.Put(in, src, &t.y, y); err != nil {
 			return nil, err
 		}
 	}
 	if len(t.y) == 0 {
-		return nil, fmt.Errorf("data: %s: no rows", src.path)
+		return nil, fmt.Errorf("data: %s: no rows", src.Path)
 	}
-	lines.end(in)
-	has.say(src.path, in)
+	lines.End(in)
+	has.say(src.Path, in)
 	return t, nil
 }
 
-func (f found) say(path string, in *reading) {
+func (f found) say(path string, in *files.Reading) {
 	for _, what := range []struct {
 		lines int
 		text  string
 	}{{f.comments, "with comments, which begin with #"}, {f.queries, "with qid:, which is ignored"},
 		{f.unsorted, "with indices that do not ascend, which were sorted"}} {
 		if what.lines > 0 {
-			in.found = append(in.found, fmt.Sprintf("%s: %s %s", path, plural(what.lines, "line"), what.text))
+			in.Found = append(in.Found, fmt.Sprintf("%s: %s %s", path, plural(what.lines, "line"), what.text))
 		}
 	}
 }
 
 // add appends a row, without zeros.
-func (t *sparse) add(src *source, row entries, in *reading) error {
+func (t *sparse) add(src *files.Source, row entries, in *files.Reading) error {
 	for k, i := range row.index {
 		t.cols = max(t.cols, int(i)+1)
 		if row.value[k] == 0 {
 			continue
 		}
-		if err := put(in, src, &t.index, i); err != nil {
+		if err := files.Put(in, src, &t.index, i); err != nil {
 			return err
 		}
-		if err := put(in, src, &t.value, row.value[k]); err != nil {
+		if err := files.Put(in, src, &t.value, row.value[k]); err != nil {
 			return err
 		}
 	}
 	if len(row.index) > 0 {
 		t.lowest = min(t.lowest, row.index[0])
 	}
-	return put(in, src, &t.start, len(t.index))
+	return files.Put(in, src, &t.start, len(t.index))
 }
 
 // rawLabel is the class of a row as the file has it.
 func rawLabel(label string, s Spec) (int32, error) {
 	if a, b, several := strings.Cut(label, ","); several && isNumber(a) && isNumber(strings.SplitN(b, ",", 2)[0]) {
-		return 0, fmt.Errorf("label %s: data with several labels a row (multi-label) are not read; keep one of them", clip(label))
+		return 0, fmt.Errorf("label %s: data with several labels a row (multi-label) are not read; keep one of them", files.Clip(label))
 	}
-	v, ok := decimal(label)
+	v, ok := text.Decimal(label)
 	switch {
 	case !ok:
-		return 0, fmt.Errorf("label %s is not a whole number; number the classes from 0, without gaps", clip(label))
+		return 0, fmt.Errorf("label %s is not a whole number; number the classes from 0, without gaps", files.Clip(label))
 	case v != math.Trunc(v):
-		return 0, fmt.Errorf("label %s is not a whole number: classes are, and values to predict (regression) are not read", clip(label))
+		return 0, fmt.Errorf("label %s is not a whole number: classes are, and values to predict (regression) are not read", files.Clip(label))
 	case s.Classes > 2 && (v < 0 || v >= float64(s.Classes)):
 		return 0, fmt.Errorf("label %s is out of range, must be 0 to %d", label, s.Classes-1)
-	case math.Abs(v) >= classesMax:
+	case math.Abs(v) >= classes.Max:
 		return 0, fmt.Errorf("label %s is out of range, must be %d to %d: number the classes from 0, without gaps", label,
-			1-classesMax, classesMax-1)
+			1-classes.Max, classes.Max-1)
 	}
 	return int32(v), nil
 }
 
 // settle numbers classes and columns from 0, over both tables. If an index 0 occurs, indices count from 0, unless the spec says otherwise.
 // It returns the number of classes.
-func settle(s Spec, in *reading, train, test *sparse) (classes int, err error) {
+func settle(s Spec, in *files.Reading, train, test *sparse) (count int, err error) {
 	base := int32(1)
 	if s.IndexBase == "0" || s.IndexBase != "1" && min(train.lowest, test.lowest) == 0 {
 		base = 0
 	}
 	if base == 0 && s.IndexBase != "0" {
-		in.found = append(in.found, fmt.Sprintf("%s: an index 0 occurs, so indices count from 0", s.Path))
+		in.Found = append(in.Found, fmt.Sprintf("%s: an index 0 occurs, so indices count from 0", s.Path))
 	}
 	cols := s.Features // a part may lack the last features, so the wider one decides
 	for _, t := range []*sparse{train, test} {
@@ -193,7 +197,7 @@ func settle(s Spec, in *reading, train, test *sparse) (classes int, err error) {
 		}
 	}
 	train.cols, test.cols = cols, cols
-	return in.classesFrom0(s.Path, train.y, test.y, s.Classes)
+	return classes.From0(in, s.Path, train.y, test.y, s.Classes)
 }
 
 // entries are those of one row, with indices of the file.
@@ -202,7 +206,7 @@ type entries struct {
 	value []float32
 }
 
-func (e *entries) parse(text string, s Spec) error {
+func (e *entries) parse(line string, s Spec) error {
 	least, most := 0, featuresMax
 	if s.Features > 0 {
 		most = s.Features
@@ -214,16 +218,16 @@ func (e *entries) parse(text string, s Spec) error {
 		most--
 	}
 	e.index, e.value = e.index[:0], e.value[:0]
-	for field := range strings.FieldsSeq(text) {
+	for field := range strings.FieldsSeq(line) {
 		index, value, found := strings.Cut(field, ":")
-		n, whole := parseWhole(index)
+		n, whole := text.ParseWhole(index)
 		if !found || !whole {
-			return fmt.Errorf("%s is not index:value", clip(field))
+			return fmt.Errorf("%s is not index:value", files.Clip(field))
 		}
 		if n < int64(least) || n > int64(most) {
 			return fmt.Errorf("index %d is out of range, must be %d to %d%s", n, least, most, indexHint(n, most))
 		}
-		v, err := parseValue(value, s.Scale)
+		v, err := text.ParseValue(value, s.Scale)
 		if err != nil {
 			return err
 		}

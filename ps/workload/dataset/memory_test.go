@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fluentps/ps/workload/dataset/files"
 )
 
 // The memory that a set reports is the growth of the heap when it is loaded, for all readers.
@@ -109,7 +111,7 @@ func TestReadingTakesWhatItSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	says := set.Bytes() + set.ReadBytes()
-	if slack := int64(sweepMin + 2<<20); most > says+says/4+slack || most < says*7/10 || set.ReadBytes() == 0 {
+	if slack := int64(files.SweepMin + 2<<20); most > says+says/4+slack || most < says*7/10 || set.ReadBytes() == 0 {
 		t.Errorf("the heap grew by up to %d bytes, the set says %d and %d while it was read", most, set.Bytes(), set.ReadBytes())
 	}
 	runtime.KeepAlive(set)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/files"
 	"fluentps/ps/workload/dataset/numpy"
 )
 
@@ -40,17 +42,17 @@ var usualArrays = [][4]string{
 // container is an archive or a folder: what has arrays by name.
 type container struct {
 	path  string
-	in    *reading
+	in    *files.Reading
 	file  *numpy.File // of an archive; nil: a folder
 	files []*numpy.File
 	names []string
 }
 
-func openContainer(path string, in *reading) (*container, error) {
+func openContainer(path string, in *files.Reading) (*container, error) {
 	c := &container{path: path, in: in}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missing(fmt.Sprintf("data: %s does not exist; set npy needs an archive .npz, or a folder with files .npy", path))
+		return nil, files.Missing(fmt.Sprintf("data: %s does not exist; set npy needs an archive .npz, or a folder with files .npy", path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
@@ -78,7 +80,7 @@ func openContainer(path string, in *reading) (*container, error) {
 }
 
 func (c *container) open(path string) (*numpy.File, error) {
-	f, err := numpy.Open(path, func(bytes int64) error { return c.in.take(&source{path: path}, bytes) })
+	f, err := numpy.Open(path, func(bytes int64) error { return c.in.Take(&files.Source{Path: path}, bytes) })
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
@@ -87,14 +89,14 @@ func (c *container) open(path string) (*numpy.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
-	c.in.files = append(c.in.files, FileSum{Path: path, Name: f.Name(), Bytes: f.Size, SHA256: sum, Sampled: true})
+	c.in.Files = append(c.in.Files, FileSum{Path: path, Name: f.Name(), Bytes: f.Size, SHA256: sum, Sampled: true})
 	return f, nil
 }
 
 // array returns the array of a name.
 func (c *container) array(name string) (*numpy.Array, error) {
 	if !slices.Contains(c.names, name) {
-		return nil, fmt.Errorf("data: %s has no array %s; it has %s", c.path, name, listNames(c.names))
+		return nil, fmt.Errorf("data: %s has no array %s; it has %s", c.path, name, classes.List(c.names))
 	}
 	if c.file != nil {
 		a, err := c.file.Array(name)
@@ -134,7 +136,7 @@ func (c *container) choose(a Arrays) (names [4]string, err error) {
 			x, y := slices.Contains(c.names, usual[2]), slices.Contains(c.names, usual[3])
 			if x != y {
 				return names, fmt.Errorf("data: %s has only one of %s and %s; it has %s: name all arrays, as in arrays: {x: %s, y: %s, test_x: ..., "+
-					"test_y: ...}", c.path, usual[2], usual[3], listNames(c.names), usual[0], usual[1])
+					"test_y: ...}", c.path, usual[2], usual[3], classes.List(c.names), usual[0], usual[1])
 			}
 			if !x {
 				usual[2], usual[3] = "", ""
@@ -147,13 +149,13 @@ func (c *container) choose(a Arrays) (names [4]string, err error) {
 		if len(fit) > 1 {
 			why = fmt.Sprintf("both %s and %s", strings.Join(fit[0][:2], ", "), strings.Join(fit[1][:2], ", "))
 		}
-		return names, fmt.Errorf("data: %s has %s; it has %s: name the arrays, as in arrays: {x: %s, y: ...}", c.path, why, listNames(c.names),
+		return names, fmt.Errorf("data: %s has %s; it has %s: name the arrays, as in arrays: {x: %s, y: ...}", c.path, why, classes.List(c.names),
 			append(c.names, "...")[0])
 	}
 	return fit[0], nil
 }
 
-func loadNPY(s Spec, in *reading) (*Set, error) {
+func loadNPY(s Spec, in *files.Reading) (*Set, error) {
 	c, err := openContainer(s.Path, in)
 	if err != nil {
 		return nil, err
@@ -181,7 +183,7 @@ func loadNPY(s Spec, in *reading) (*Set, error) {
 		}
 	}
 	set := &Set{Train: train, Test: test, Image: train.image}
-	if set.Classes, err = in.classesFrom0(s.Path, train.y, test.y, s.Classes); err != nil {
+	if set.Classes, err = classes.From0(in, s.Path, train.y, test.y, s.Classes); err != nil {
 		return nil, err
 	}
 	c.say(train, names)
@@ -227,7 +229,7 @@ func (c *container) table(xName, yName string, s Spec) (*arrays, error) {
 		return nil, err
 	}
 	t.setScale(s.Scale)
-	if err := c.in.take(&source{path: c.path}, int64(x.Rows())*valueBytes); err != nil {
+	if err := c.in.Take(&files.Source{Path: c.path}, int64(x.Rows())*valueBytes); err != nil {
 		return nil, err
 	}
 	t.y = make([]int32, x.Rows())

@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 
+	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/numpy"
 )
 
@@ -60,9 +61,9 @@ func (t *arrays) readClasses(name string, y *numpy.Array) error {
 	err := numpy.Guard(func() {
 		for i := range t.y {
 			v, ok := y.Whole(i)
-			if !ok || v < -classesMax || v >= classesMax {
+			if !ok || v < -classes.Max || v >= classes.Max {
 				bad = fmt.Errorf("data: %s: class %d of %s is %v: whole numbers from %d to %d are wanted; number them, as in "+
-					"numpy.unique(y, return_inverse=True)[1]", t.name, i, name, y.Float(i), -classesMax, classesMax-1)
+					"numpy.unique(y, return_inverse=True)[1]", t.name, i, name, y.Float(i), -classes.Max, classes.Max-1)
 				return
 			}
 			t.y[i] = int32(v)
@@ -105,5 +106,5 @@ func (c *container) say(t *arrays, names [4]string) {
 	if names[2] != "" {
 		test = "test rows " + names[2] + ", " + names[3]
 	}
-	c.in.found = append(c.in.found, fmt.Sprintf("%s: %s (%s, %s, %s), classes %s, %s", c.path, names[0], t.x.Type, what, how, names[1], test))
+	c.in.Found = append(c.in.Found, fmt.Sprintf("%s: %s (%s, %s, %s), classes %s, %s", c.path, names[0], t.x.Type, what, how, names[1], test))
 }

@@ -1,0 +1,169 @@
+package files
+
+import (
+	"bufio"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"fluentps/internal/disk/durable"
+)
+
+// Source reads a file, unpacks it if its first bytes are those of gzip, and hashes the unpacked bytes.
+type Source struct {
+	Path   string
+	Bytes  int64 // unpacked, so far
+	Packed bool
+	Size   int64 // of the file on disk; -1: not known
+
+	file io.Closer
+	r    io.Reader
+	hash hash.Hash
+}
+
+// Missing is the error for a missing file. It is an fs.ErrNotExist.
+type Missing string
+
+func (m Missing) Error() string { return string(m) }
+
+func (m Missing) Is(target error) bool { return target == fs.ErrNotExist }
+
+// open opens path. If it does not exist, it opens path.gz, or path without .gz. hint says where to get a missing file.
+func open(path, hint string) (*Source, error) {
+	if path == "" {
+		return nil, errors.New("data: path is empty")
+	}
+	f, err := durable.OpenStream(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		other, isPacked := strings.CutSuffix(path, ".gz") // a user who has unpacked the file need not edit the config
+		if !isPacked {
+			other = path + ".gz"
+		}
+		if f, err = durable.Open(other); errors.Is(err, fs.ErrNotExist) {
+			return nil, Missing(fmt.Sprintf("data: %s does not exist, nor does %s; %s", path, other, hint))
+		}
+	}
+	var failed *fs.PathError
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		way := "name the folder itself, not a file in it"
+		if hint == TextHint {
+			way = "did you mean " + fileAbove(path) + "?"
+		}
+		return nil, fmt.Errorf("data: %s lies below a file; %s", path, way)
+	case errors.As(err, &failed) && errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("data: %w; check the file's permissions", err)
+	case err != nil && IsFolder(path):
+		return nil, fmt.Errorf("data: %s is a folder, want a file", path)
+	case err != nil:
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	return NewSource(f.Name(), f, sizeOf(f))
+}
+
+// TextHint is the hint of readers of text files, whose keys have the paths themselves.
+const TextHint = "check path and test of the data set"
+
+// fileAbove is the file in a path that cannot go on below it.
+func fileAbove(path string) string {
+	for {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// IsFolder says whether a path is that of a folder.
+func IsFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// sizeOf is the size of a regular file, -1 of a pipe.
+func sizeOf(f *os.File) int64 {
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return info.Size()
+	}
+	return -1
+}
+
+// NewSource makes the source of an open file. It closes the file if it cannot be unpacked.
+func NewSource(path string, file io.ReadCloser, size int64) (*Source, error) {
+	s := &Source{Path: path, file: file, Size: size, hash: sha256.New()}
+	buffered := bufio.NewReaderSize(file, 1<<16)
+	s.r = buffered
+	// A file of fewer than two bytes is not gzip. Its parser reports what is missing.
+	if magic, _ := buffered.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		s.Packed = true
+		var err error
+		if s.r, err = gzip.NewReader(buffered); err != nil {
+			file.Close()
+			return nil, s.broken(err)
+		}
+	}
+	return s, nil
+}
+
+// Read adds the file and the place to errors.
+func (s *Source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.hash.Write(p[:n])
+	s.Bytes += int64(n)
+	if err != nil && err != io.EOF {
+		err = s.broken(err)
+	}
+	return n, err
+}
+
+func (s *Source) broken(err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF) || s.Packed && errors.Is(err, io.EOF):
+		return fmt.Errorf("data: %s: gzip data ends after %d unpacked bytes: the file is cut short; fetch it again", s.Path, s.Bytes)
+	case errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum):
+		return fmt.Errorf("data: %s: after %d unpacked bytes: %w: the file is damaged; fetch it again", s.Path, s.Bytes, err)
+	}
+	return fmt.Errorf("data: %s: after %d unpacked bytes: %w", s.Path, s.Bytes, err)
+}
+
+// deflateMost is the most bytes that one packed byte can unpack to, a limit of the format.
+const deflateMost = 1032
+
+// BytesMost is the most unpacked bytes that the file can have.
+func (s *Source) BytesMost() int64 {
+	switch {
+	case s.Size < 0 || s.Size > math.MaxInt64/deflateMost:
+		return math.MaxInt64
+	case s.Packed:
+		return s.Size * deflateMost
+	}
+	return s.Size
+}
+
+// Sum identifies the content of a file by its unpacked bytes, so it is the same with and without gzip.
+type Sum struct {
+	Path   string // the path that was opened
+	Name   string // the last element of Path, without .gz
+	Bytes  int64  // unpacked
+	SHA256 string // of the unpacked bytes, in hex
+	// Sampled: the file is mapped, and SHA256 is that of its size and of blocks of it.
+	Sampled bool
+}
+
+// Sum identifies the file. It is called after everything has been read.
+func (s *Source) Sum() Sum {
+	return Sum{
+		Path: s.Path, Name: strings.TrimSuffix(filepath.Base(s.Path), ".gz"),
+		Bytes: s.Bytes, SHA256: hex.EncodeToString(s.hash.Sum(nil)),
+	}
+}

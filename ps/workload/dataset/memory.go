@@ -1,0 +1,50 @@
+package dataset
+
+// sized is a table that knows its memory.
+type sized interface {
+	// holds is the memory in bytes: that of the table alone, and that shared by the tables of the set.
+	holds() (own, common int64)
+}
+
+// Bytes is the memory of a loaded set in its process.
+func (s *Set) Bytes() int64 {
+	var total, common int64
+	for _, t := range []Table{s.Train, s.Test} {
+		if h, ok := whole(t).(sized); ok { // the hidden rows are in memory, too
+			own, shared := h.holds()
+			total, common = total+own, max(common, shared)
+		}
+	}
+	return total + common
+}
+
+// ReadBytes is the memory that reading the set took for a while in addition to Bytes. If the number of rows is not known in advance,
+// they are read into memory that grows by a quarter repeatedly, and the old memory goes back to the system after the new one has been
+// filled.
+func (s *Set) ReadBytes() int64 { return max(0, s.peak-s.Bytes()) }
+
+const valueBytes = 4 // of a float32, of an int32
+
+func (p *pixels) holds() (own, common int64) {
+	return int64(cap(p.data) + cap(p.labels)), int64(len(p.values)) * 256 * valueBytes
+}
+
+func (t *rowsTable) holds() (own, common int64) {
+	return valueBytes * int64(cap(t.x)+cap(t.y)), 0
+}
+
+func (t *sparse) holds() (own, common int64) {
+	return 2*valueBytes*int64(cap(t.start)) + valueBytes*int64(cap(t.index)+cap(t.value)+cap(t.y)), 0
+}
+
+func (t *blobs) holds() (own, common int64) {
+	return 0, valueBytes * int64(len(t.centres)+len(t.normal))
+}
+
+func (t *words) holds() (own, common int64) {
+	return 0, valueBytes * int64(len(t.weight)+len(t.normal))
+}
+
+func (t *product) holds() (own, common int64) {
+	return 0, valueBytes * int64(len(t.left)+len(t.right)+len(t.normal))
+}
