@@ -19,6 +19,7 @@ import (
 	"fluentps/internal/policy/work"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // also lists what else must be set for a key to be legal in the base file, beside the key that it belongs to.
@@ -103,6 +104,16 @@ func needs(l *keys.Leaf, value string) []string {
 	}
 	if path == "train.clip.of" {
 		return []string{"train.clip.norm=1", `sync=[{match: "*", scheme: drop, required: 1, contributors: step}]`}
+	}
+	if l.Only != nil && l.Only.Path == "data.set" && slices.Contains(l.Only.Words(), "csv") {
+		out = []string{"data.set=csv"}
+		if path != "data.path" {
+			out = append(out, "data.path=p")
+		}
+		if path != "data.test" && path != "data.split.test" {
+			out = append(out, "data.test=t")
+		}
+		return out
 	}
 	if path == "data.index_base" {
 		return []string{"data.set=libsvm", "data.path=p", "data.test=t"}
@@ -200,6 +211,8 @@ func draw(t *rapid.T, l *keys.Leaf) string {
 			return time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "time"))
 		})
 		*p = workload.Cost{Fixed: 1 + times.Draw(t, l.Path), PerSample: times.Draw(t, l.Path)}
+	case *csv.Columns:
+		p.Kinds = csv.KindsOf([]string{"1", "a: \"b\"", csv.Others}, rapid.SliceOfN(rapid.SampledFrom(csv.KindNames()), 3, 3).Draw(t, l.Path))
 	case *keys.ByteSize:
 		*p = keys.ByteSize(whole())
 	case *[]string:

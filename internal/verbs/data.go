@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,8 @@ import (
 	"fluentps/internal/plan/layout"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 func dataCommand() *cli.Command {
@@ -93,7 +96,9 @@ func dataText(r dataset.Report, configured bool) string {
 		ratingsText(&b, r)
 	} else {
 		classesText(&b, r)
+		columnsText(&b, r)
 	}
+	sampleText(&b, r)
 	b.WriteByte('\n')
 	for _, f := range r.Files {
 		what := "bytes unpacked"
@@ -138,5 +143,54 @@ func classesText(b *strings.Builder, r dataset.Report) {
 	_ = t.Flush() // a strings.Builder never fails
 	if r.Classes > classesShown {
 		fmt.Fprintf(b, "... and %d more\n", r.Classes-classesShown)
+	}
+}
+
+// columnsShown is the most columns that the table lists.
+const columnsShown = 100
+
+// columnsText describes the columns of csv.
+func columnsText(b *strings.Builder, r dataset.Report) {
+	if len(r.Columns) == 0 {
+		return
+	}
+	b.WriteByte('\n')
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "column\tname\tkind\tmissing\tleast\tlargest\tmean\tdeviation\ttexts")
+	for i := range min(len(r.Columns), columnsShown) {
+		c := r.Columns[i]
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d", i+1, foreign.Text(cmp.Or(c.Name, "-")), c.Kind, c.Missing)
+		switch csv.Kind(c.Kind) {
+		case csv.Number, csv.Standardize:
+			fmt.Fprintf(t, "\t%.4g\t%.4g\t%.4g\t%.4g\t", c.Min, c.Max, c.Mean, c.Deviation)
+		case csv.OneHot:
+			fmt.Fprintf(t, "\t\t\t\t\t%d: %s", len(c.Texts), classes.List(c.Texts))
+		}
+		fmt.Fprintln(t)
+	}
+	_ = t.Flush() // a strings.Builder never fails
+	if n := len(r.Columns) - columnsShown; n > 0 {
+		fmt.Fprintf(b, "... and %d more\n", n)
+	}
+}
+
+// sampleText shows the first training rows as the model gets them.
+func sampleText(b *strings.Builder, r dataset.Report) {
+	if len(r.Sample) == 0 {
+		return
+	}
+	b.WriteString("\nthe first training rows, as the model gets them:\n")
+	for _, s := range r.Sample {
+		for _, v := range s.X {
+			fmt.Fprintf(b, "%.5g ", v)
+		}
+		if r.Matrix == (workload.Matrix{}) {
+			class := strconv.Itoa(int(s.Y))
+			if int(s.Y) < len(r.ClassNames) {
+				class += " " + foreign.Text(r.ClassNames[s.Y])
+			}
+			fmt.Fprintf(b, "-> %s", class)
+		}
+		b.WriteByte('\n')
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"fluentps/internal/configs/diag"
 	"fluentps/internal/configs/settings"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // ByteSize is an int64 whose YAML form carries a unit.
@@ -72,6 +73,8 @@ func (l *Leaf) Read(n *yaml.Node, override bool) []*Problem {
 		p = readUntil(ptr, n)
 	case *workload.Cost:
 		p = readCost(l, ptr, n)
+	case *csv.Columns:
+		p = readColumns(ptr, n)
 	default:
 		panic(fmt.Sprintf("configs: no reader for %T of %s", l.Ptr, l.Path))
 	}
@@ -163,7 +166,7 @@ func (l *Leaf) readString(ptr *string, n *yaml.Node, override bool) *Problem {
 	if n.Kind != yaml.ScalarNode || strings.HasPrefix(tag, "!") && !strings.HasPrefix(tag, "!!") {
 		return problemf(severalHint(l.Spec.Path, n), "want a word, got %s", diag.Describe(n))
 	}
-	text := tag == "!!str" || tag == "!!timestamp" || override
+	text := tag == "!!str" || tag == "!!timestamp" || override || l.Text != nil && l.Text.Whole && tag == "!!int"
 	if !text && len(l.Values()) == 0 {
 		return problemf(fmt.Sprintf("write %q if that is meant", n.Value), "want text, got %s", diag.Describe(n))
 	}

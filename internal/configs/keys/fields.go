@@ -24,6 +24,7 @@ import (
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // row is a key of a struct.
@@ -84,7 +85,8 @@ func rowsOf(defaults reflect.Value) (rows []row) {
 			}
 			switch {
 			case !tagged && !f.Anonymous:
-			case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[settings.Until]() && f.Type != reflect.TypeFor[workload.Cost]():
+			case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[settings.Until]() && f.Type != reflect.TypeFor[workload.Cost]() &&
+				f.Type != reflect.TypeFor[csv.Columns]():
 				walk(f.Type, path, at)
 			default:
 				r := row{Spec: specOf(path, f.Tag, rows), index: at, as: readAs(f)}

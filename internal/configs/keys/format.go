@@ -9,6 +9,7 @@ import (
 	"fluentps/internal/configs/diag"
 	"fluentps/internal/configs/settings"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // Format writes the value of a leaf as YAML that reads back equal.
@@ -39,6 +40,8 @@ func Format(ptr any) string {
 		return formatUntil(*v)
 	case *workload.Cost:
 		return FormatCost(*v)
+	case *csv.Columns:
+		return formatColumns(*v)
 	case *[]string:
 		return formatList(*v, diag.FormatString)
 	case *[]int:
@@ -123,6 +126,10 @@ func isZero(ptr any) bool {
 		return *v == settings.Until{}
 	case *workload.Cost:
 		return *v == workload.Cost{}
+	case *csv.Columns:
+		return *v == csv.Columns{}
+	case *[]string:
+		return len(*v) == 0
 	case *[]int:
 		return len(*v) == 0
 	case *[]float64:

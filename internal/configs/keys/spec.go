@@ -13,6 +13,7 @@ import (
 	"fluentps/internal/configs/diag"
 	"fluentps/internal/configs/settings"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // Spec is the description of one key in a table.
@@ -242,6 +243,8 @@ func TypeName(l *Leaf) string {
 		return "whole number, {epochs: number} or {straggler: shows or gone, factor: number, rounds: whole number}"
 	case *workload.Cost:
 		return "time or {fixed: time, per_sample: time}"
+	case *csv.Columns:
+		return "{column: " + strings.Join(csv.KindNames(), " or ") + "}"
 	}
 	return "list"
 }
@@ -250,44 +253,49 @@ func TypeName(l *Leaf) string {
 type TextForm struct {
 	*regexp.Regexp
 	refusal func(text string) string // of a text that does not match: "what; hint"
+	Whole   bool                     // whole numbers are such texts, too
 }
 
 // textForms are those that tags name.
 var textForms = map[string]*TextForm{"run name": &runName, "glob": &glob, "path": &filePath,
-	"parameter file": &parameterFile, "link rates": &linkRates, "shapes file": &shapesFile, "word": &word, "fingerprint": &fingerprint}
+	"parameter file": &parameterFile, "link rates": &linkRates, "shapes file": &shapesFile, "word": &word, "fingerprint": &fingerprint,
+	"column": &column}
 
 var (
-	runName = TextForm{regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`), func(s string) string {
+	runName = TextForm{Regexp: regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`), refusal: func(s string) string {
 		return diag.Clip(strconv.Quote(s)) + " does not name a folder; use letters, digits, - _ . (not first: - .), at most 100"
 	}}
-	glob = TextForm{regexp.MustCompile(`^[A-Za-z0-9_.*?-]+$`), func(s string) string {
+	glob = TextForm{Regexp: regexp.MustCompile(`^[A-Za-z0-9_.*?-]+$`), refusal: func(s string) string {
 		return diag.Clip(strconv.Quote(s)) + " is not a pattern of parameter names; use a name such as fc1.weight, with * for " +
 			"any characters and ? for one"
 	}}
-	filePath = TextForm{regexp.MustCompile(`^[^\x00]+$`), func(s string) string {
+	filePath = TextForm{Regexp: regexp.MustCompile(`^[^\x00]+$`), refusal: func(s string) string {
 		if s == "" {
 			return "the path is empty; name a file or folder"
 		}
 		return "the path holds a zero byte; name a file or folder"
 	}}
-	shapesFile = TextForm{regexp.MustCompile(`^[^\x00]+\.shapes$`), func(s string) string {
+	shapesFile = TextForm{Regexp: regexp.MustCompile(`^[^\x00]+\.shapes$`), refusal: func(s string) string {
 		if !filePath.MatchString(s) {
 			return filePath.refusal(s)
 		}
 		return diag.Clip(strconv.Quote(s)) + " does not end in .shapes; name the file that fluentps probe CONFIG --out FILE.shapes writes"
 	}}
-	word = TextForm{regexp.MustCompile(`^[^\x00]+$`), func(s string) string {
+	word = TextForm{Regexp: regexp.MustCompile(`^[^\x00]+$`), refusal: func(s string) string {
 		return diag.Clip(strconv.Quote(s)) + " is no argument of a program; write one without zero bytes, and at least one letter"
 	}}
-	fingerprint = TextForm{regexp.MustCompile(`^[!-~]{1,128}$`), func(s string) string {
+	column = TextForm{Regexp: regexp.MustCompile(columnText), Whole: true, refusal: func(s string) string {
+		return diag.Clip(strconv.Quote(s)) + " is no column; write a name of the header, or a number from 1"
+	}}
+	fingerprint = TextForm{Regexp: regexp.MustCompile(`^[!-~]{1,128}$`), refusal: func(s string) string {
 		return diag.Clip(strconv.Quote(s)) + " is not a fingerprint; use 1 to 128 letters, digits and signs without spaces"
 	}}
-	linkRates = TextForm{regexp.MustCompile(
-		`^([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?(, ?([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?)*$`), func(s string) string {
+	linkRates = TextForm{Regexp: regexp.MustCompile(
+		`^([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?(, ?([A-Za-z0-9._-]+=)?[0-9.]+ ?[kKMGT]?(bit|B)(/s)?)*$`), refusal: func(s string) string {
 		return diag.Clip(strconv.Quote(s)) + " is not a rate; write it with its unit, as in 10Gbit, 200Mbit or 25MB, and " +
 			"those of single hosts after it: 10Gbit,node3=1Gbit"
 	}}
-	parameterFile = TextForm{regexp.MustCompile(`^[^\x00]+\.(safetensors|npz)$`), func(s string) string {
+	parameterFile = TextForm{Regexp: regexp.MustCompile(`^[^\x00]+\.(safetensors|npz)$`), refusal: func(s string) string {
 		if !filePath.MatchString(s) {
 			return filePath.refusal(s)
 		}

@@ -31,6 +31,7 @@ func (w *checks) cross(t *keys.Table, root *yaml.Node) {
 		w.Fatal(w.NodeOf(t, classes, root), classes.Path, "set 2, or model.name: softmax",
 			"model %s needs 2 classes, not %d", w.Config.Model.Name, w.Config.Data.Classes)
 	}
+	w.crossTest(t, root)
 	w.crossImages(t)
 	w.crossRatings(t)
 	w.crossExternal(t)

@@ -7,6 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"fluentps/internal/configs/diag"
 	"fluentps/internal/configs/keys"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
@@ -28,6 +29,20 @@ func (w *checks) crossAugment(t *keys.Table) {
 	if !crop.Bad && !flip.Bad && !name.Bad && augment != (dataset.Augment{}) && workload.TakesSparse(w.Config.Model.Name) {
 		w.Fatal(at.Node, at.Path, "remove augment, or set model.name: logistic",
 			"changes the pixels of images, but %s takes the entries of sparse rows", w.Config.Model.Name)
+	}
+}
+
+// crossTest checks that the test rows of text files are those of a file or of a split.
+func (w *checks) crossTest(t *keys.Table, root *yaml.Node) {
+	test, split := t.ByPath["data.test"], t.ByPath["data.split.test"]
+	switch {
+	case t.ByPath["data.set"].Bad || !t.Met(test) || test.Bad || split.Bad:
+	case test.Key != nil && split.Key != nil:
+		w.Fatal(split.Key, split.Path, "keep one of the two", "is set as well as data.test (%s)", w.Where(test.Key))
+	case test.Key == nil && split.Key == nil:
+		w.Report(diag.Warning, w.SectionOf(t, test, root), test.Path,
+			"name the test file, or take test rows from data.path by data.split.test: 0.2",
+			"is missing, so there are no test rows, and nothing is evaluated")
 	}
 }
 

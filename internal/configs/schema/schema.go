@@ -18,18 +18,19 @@ import (
 	"fluentps/internal/configs/settings"
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // form is a JSON Schema of draft 7. The values of its maps are *form, or false for a key that is forbidden.
 type form struct {
-	Draft       string   `json:"$schema,omitempty"`
-	Title       string   `json:"title,omitempty"`
-	Ref         string   `json:"$ref,omitempty"`
-	Type        any      `json:"type,omitempty"` // a word, or a list of them
-	Description string   `json:"description,omitempty"`
-	Default     any      `json:"default,omitempty"`
-	Enum        []string `json:"enum,omitempty"`
-	Pattern     string   `json:"pattern,omitempty"`
+	Draft       string `json:"$schema,omitempty"`
+	Title       string `json:"title,omitempty"`
+	Ref         string `json:"$ref,omitempty"`
+	Type        any    `json:"type,omitempty"` // a word, or a list of them
+	Description string `json:"description,omitempty"`
+	Default     any    `json:"default,omitempty"`
+	Enum        []any  `json:"enum,omitempty"`
+	Pattern     string `json:"pattern,omitempty"`
 	limits
 	Items       *form            `json:"items,omitempty"`
 	ItemsMin    int              `json:"minItems,omitempty"`
@@ -180,7 +181,7 @@ func conditionsOf(t *keys.Table, section string) (all []*form) {
 		id := by + " " + strings.Join(l.Only.Words(), " ")
 		c := of[id]
 		if c == nil {
-			c = &form{If: &form{Properties: map[string]any{name: &form{Enum: l.Only.Words()}}}}
+			c = &form{If: &form{Properties: map[string]any{name: &form{Enum: words(l.Only.Words())}}}}
 			if !slices.Contains(l.Only.Words(), t.Leaf(by).Def) {
 				c.If.Required = []string{name}
 			}
@@ -242,10 +243,12 @@ func formOf(l *keys.Leaf) *form {
 		s.Type, s.Pattern = "string", timeSchema
 	case *workload.Cost:
 		s.Any = costForms()
+	case *csv.Columns:
+		s.Type, s.Further = "object", &form{Enum: words(csv.KindNames())}
 	case *keys.ByteSize:
 		s.Type, s.Pattern = "string", keys.SizeForm.String()
 	case *keys.WorkerIndex:
-		s.Any = []*form{{Type: "integer", limits: limits{Min: new(float64)}}, {Enum: []string{"*"}}}
+		s.Any = []*form{{Type: "integer", limits: limits{Min: new(float64)}}, {Enum: []any{"*"}}}
 	case *settings.Until:
 		iterations, epochs := &form{}, &form{}
 		iterations.number("integer", &keys.Leaf{Spec: &keys.IterationsSpec})
@@ -301,13 +304,27 @@ func exampleOf(l *keys.Leaf) (v any) {
 	return v
 }
 
+// words are the legal words of a key, as YAML reads each: true as a boolean, and 1 as a number, too.
+func words(all []string) (values []any) {
+	for _, word := range all {
+		values = append(values, word)
+		var v any
+		if err := yaml.Unmarshal([]byte(word), &v); err == nil && v != nil && v != word {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
 func (s *form) text(l *keys.Leaf) {
-	s.Enum = l.Values()
+	s.Enum = words(l.Values())
 	if l.Values() == nil {
 		s.Type = "string"
 	}
 	if l.Text != nil {
-		s.Pattern = l.Text.String()
+		if s.Pattern = l.Text.String(); l.Text.Whole {
+			s.Type = []string{"string", "integer"}
+		}
 	}
 }
 
@@ -359,7 +376,7 @@ func ruleForm(t *keys.Table) *form {
 			s.Properties[name] = &form{Hidden: true}
 		}
 		s.All = append(s.All, &form{
-			If:   &form{Properties: map[string]any{"scheme": &form{Enum: []string{e.Name}}}, Required: []string{"scheme"}},
+			If:   &form{Properties: map[string]any{"scheme": &form{Enum: []any{e.Name}}}, Required: []string{"scheme"}},
 			Then: &form{Ref: defined + "scheme." + e.Name},
 		})
 	}

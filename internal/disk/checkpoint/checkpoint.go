@@ -69,9 +69,10 @@ type Manifest struct {
 	Samples   int64     `json:"samples"` // over all workers
 	Servers   int       `json:"servers"`
 	Workers   int       `json:"workers"`
-	Computing int       `json:"computing"`   // ranks that compute for the workers
-	Starts    []int64   `json:"starts"`      // by worker: its next iteration
-	Data      string    `json:"data_sha256"` // of the data set
+	Computing int       `json:"computing"`         // ranks that compute for the workers
+	Starts    []int64   `json:"starts"`            // by worker: its next iteration
+	Data      string    `json:"data_sha256"`       // of the data set
+	Classes   []string  `json:"classes,omitempty"` // their names, if they are not the numbers from 0
 	// KernelSets are the kernel sets that computed the parameters, in order and without repetition. It is empty in checkpoints of
 	// versions that did not record them.
 	KernelSets []string          `json:"kernel_sets,omitempty"`

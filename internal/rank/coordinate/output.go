@@ -14,6 +14,7 @@ import (
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/metrics"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // RankInfo is one row of run.json's rank map.
@@ -52,6 +53,12 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	}
 	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.station.Set.SHA256(), "mode": r.o.Mode,
 		"start": r.Token, "build": r.o.Build, "config_sha256": r.o.Hash}
+	if names := r.station.Set.ClassNames; names != nil {
+		info["classes"] = names
+	}
+	if columns := r.station.Set.Columns; columns != nil {
+		info["columns"] = csv.Names(columns)
+	}
 	maps.Copy(info, r.o.Lead.RunInfo)
 	text, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {

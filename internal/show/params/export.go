@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -64,7 +65,15 @@ func Export(from *checkpoint.Tensors, out string, optimizer bool) (tensors int, 
 
 // metadata says which run and which checkpoint the parameters come from.
 func metadata(m *checkpoint.Manifest, sha string) map[string]string {
-	return map[string]string{"program": m.Program, "build": m.Build, "model": m.Config["model.name"],
+	all := map[string]string{"program": m.Program, "build": m.Build, "model": m.Config["model.name"],
 		"checkpoint": strconv.FormatInt(m.Number, 10), "iteration": strconv.FormatInt(m.Iteration, 10),
 		"samples": strconv.FormatInt(m.Samples, 10), "config_sha256": m.Digest, "data_sha256": m.Data, metaSHA256: sha}
+	if len(m.Classes) > 0 {
+		names, err := json.Marshal(m.Classes)
+		if err != nil {
+			panic("params: names are texts: " + err.Error())
+		}
+		all["classes"] = string(names) // a list, in the order of their numbers
+	}
+	return all
 }

@@ -46,13 +46,14 @@ func TestAdviceFollowsFromTheLine(t *testing.T) {
 		set, line    string
 		first, other string // in the error: of the first line, of another; "": as of the first
 	}{
-		{"csv", "1,x,0", `value "x" is not a number$`, ""},
-		{"csv", "1,2,Iris-setosa", `label "Iris-setosa" is not a whole number; number the classes from 0`, ""},
-		{"csv", "1,2,1.0", `label "1.0" is not a whole number; write 1$`, ""},
-		{"csv", "1,2,-1", `label -1 is out of range, must be 0 to 1048575; number the classes from 0`, ""},
+		{"csv", "1,x,0", `value "x" is not a number; if column 2 has texts, write data.columns: {2: onehot}`, ""},
+		{"csv", "1,2,Iris-setosa", `class "0" is no text, but those of the rows above are, such as "Iris-setosa"; write all classes as texts`,
+			`class "Iris-setosa" is no whole number, but those of the rows above are, such as "0"`},
+		{"csv", "1,2,1.5", `label "1.5" is not a whole number`, ""},
+		{"csv", "1,2,-9999999", `label -9999999 is out of range, must be -1048575 to 1048575; number the classes from 0`, ""},
 		{"csv", "1,5;2,5;0", "semicolons separate the values, which have decimal commas", ""},
 		{"csv", "1,5\t2,5\t0", "tabs separate the values, which have decimal commas", ""},
-		{"csv", "1;2;0", "semicolons separate the values, and the values of csv are separated by commas", ""},
+		{"csv", "1;2;0", "semicolons separate the values, and commas those of other lines", ""},
 		{"csv", "1 2 0", "spaces separate the values", ""},
 		{"csv", `"1,5","2,5",0`, "a number in quotes has a decimal comma", ""},
 		{"csv", "%%MatrixMarket matrix coordinate real general", "the head of MatrixMarket", ""},
@@ -91,12 +92,13 @@ func TestAdviceFollowsFromTheLine(t *testing.T) {
 // No hint names a key that a configuration with the set refuses: features and classes of files are not keys.
 func TestAdviceNamesKeysOfTheSet(t *testing.T) {
 	for set, texts := range map[string][]string{
-		"csv": {"1,2,-1\n", "1,2,9999999\n"}, "libsvm": {"0 -1:1\n", "0 99999999:1\n", "-99999999 1:1\n"}, "ratings": {"-1,0,1\n", "0,0,x\n"},
+		"csv": {"1,2,-9999999\n", "1,2,9999999\n"}, "libsvm": {"0 -1:1\n", "0 99999999:1\n", "-99999999 1:1\n"},
+		"ratings": {"-1,0,1\n", "0,0,x\n"},
 	} {
 		for _, text := range texts {
 			_, err := Load(Spec{Set: set, Path: filepath.Join(write(t, map[string]string{"a": text}), "a")})
 			if err == nil || regexp.MustCompile(
-				`check features|check the number|is the class in this column|data\.(features|classes|label)`).MatchString(err.Error()) {
+				`check features|check the number|is the class in this column|data\.(features|classes)`).MatchString(err.Error()) {
 				t.Errorf("%s of %q: %v", set, text, err)
 			}
 		}

@@ -69,7 +69,7 @@ func TestBadFiles(t *testing.T) {
 		{"csv: label range", Spec{Set: "csv", Path: "a", Classes: 2}, map[string]string{"a": "1,2,2\n"},
 			[]string{"a:1:5: label 2 is out of range, must be 0 to 1"}},
 		{"csv: label column", Spec{Set: "csv", Path: "a", Label: "3"}, map[string]string{"a": "1,2\n"},
-			[]string{`label is "3", must be last or first`}},
+			[]string{`data.label: there is no column 3: columns have the numbers 1 to 2`}},
 		{"csv: test columns", Spec{Set: "csv", Path: "a", Test: "b"}, map[string]string{"a": "1,2,0\n", "b": "1,0\n"},
 			[]string{"b:1: 2 values, want 3"}},
 		{"csv: cut gzip", Spec{Set: "csv", Path: "a"}, map[string]string{"a": packed[:len(packed)-12]},

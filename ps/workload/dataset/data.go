@@ -18,6 +18,7 @@ import (
 	"math"
 	"strings"
 
+	"fluentps/ps/workload/dataset/csv"
 	"fluentps/ps/workload/dataset/files"
 )
 
@@ -34,13 +35,14 @@ type Set struct {
 	Name        string
 	Train, Test Table
 	Classes     int
-	ClassNames  []string  // by class, if the files have texts as classes
-	Image       Image     // shape of a row; zero if rows are not images
-	Matrix      Matrix    // the matrix whose entries the rows are; zero if they are not ratings
-	Elsewhere   bool      // the rows are with the model, in another process: the tables know only how many there are
-	Files       []FileSum // in the order they were read; none for generated data
-	Notes       []string  // what a user should know about the files: it may be a mistake
-	Found       []string  // what the reader has found out about the files by itself, a line each
+	ClassNames  []string     // by class, if the files have texts or other numbers as classes
+	Image       Image        // shape of a row; zero if rows are not images
+	Columns     []csv.Column // of the files of csv
+	Matrix      Matrix       // the matrix whose entries the rows are; zero if they are not ratings
+	Elsewhere   bool         // the rows are with the model, in another process: the tables know only how many there are
+	Files       []FileSum    // in the order they were read; none for generated data
+	Notes       []string     // what a user should know about the files: it may be a mistake
+	Found       []string     // what the reader has found out about the files by itself, a line each
 
 	spec Spec  // the argument of Load
 	peak int64 // the most memory that its rows took at once while they were read, in bytes
@@ -106,7 +108,7 @@ type Spec struct {
 	Noise  float64
 	// Center subtracts the mean value of the training file of ratings from all values.
 	Center bool
-	// Label is the column of csv with the class: "last" (also if empty) or "first".
+	// Label is the column of csv with the class: "last" (also if empty), "first", a name, or a number from 1.
 	Label string
 	// Memory is the most memory that rows may take while they are read, in bytes: cluster.memory_max. 0: 8 GiB. It changes no row.
 	Memory int64
@@ -116,6 +118,11 @@ type Spec struct {
 	Arrays Arrays
 	// IndexBase is the number that indices of libsvm count from: "0", "1", or "auto" (also if empty).
 	IndexBase string
+	// Split is the share of the rows of Path that are test rows, without Test; SplitSeed picks them.
+	Split     float64
+	SplitSeed uint64
+	// CSV is how files of csv are read; what else the Spec has is not in it.
+	CSV csv.Options
 }
 
 var sets = []struct {
@@ -126,12 +133,12 @@ var sets = []struct {
 }{
 	{"idx", "path rows test_rows classes scale normalize", "images", loadIDX},
 	{"cifar10", "path rows test_rows", "images", loadCIFAR10},
-	{"csv", "path test rows test_rows classes features scale label", "numbers", loadCSV},
-	{"libsvm", "path test rows test_rows classes features scale index_base", "numbers", loadLIBSVM},
+	{"csv", "path test rows test_rows classes features scale label split csv", "numbers", loadCSV},
+	{"libsvm", "path test rows test_rows classes features scale index_base split", "numbers", loadLIBSVM},
 	{"npy", "path rows test_rows classes scale arrays", "arrays", loadNPY},
 	{"generated", "rows test_rows classes features image seed", "numbers", loadGenerated},
 	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
-	{"ratings", "path test rows test_rows center", "ratings", loadRatings},
+	{"ratings", "path test rows test_rows center split", "ratings", loadRatings},
 	{"generated_ratings", "rows test_rows seed matrix rank noise", "ratings", loadGeneratedRatings},
 	{ExternalSet, "rows test_rows fingerprint", "elsewhere", loadExternal},
 }
@@ -202,6 +209,7 @@ func (s Spec) check(uses string) error {
 		{"image", s.Image != Image{}}, {"nonzeros", s.Nonzeros != 0},
 		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
 		{"fingerprint", s.Fingerprint != ""}, {"index_base", s.IndexBase != ""}, {"arrays", s.Arrays != Arrays{}},
+		{"split", s.Split != 0}, {"csv", s.CSV != csv.Options{}},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {
 			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))
@@ -237,10 +245,15 @@ func (s *Set) SHA256() string {
 		text += mark + "}"
 	case s.spec.IndexBase != "" && s.spec.IndexBase != "auto":
 		text += s.spec.IndexBase
+	case s.spec.CSV != csv.Options{}:
+		text += fmt.Sprintf("%+v", s.spec.CSV)
 	case s.Name == npySet:
 		text += fmt.Sprintf("%+v", s.spec.Arrays)
 	}
 	fmt.Fprintln(h, text)
+	if s.spec.Split > 0 {
+		fmt.Fprintln(h, "split", s.spec.Split, s.spec.SplitSeed)
+	}
 	for _, f := range s.Files {
 		fmt.Fprintf(h, "%s %s\n", f.Name, f.SHA256)
 	}
@@ -258,6 +271,8 @@ type Report struct {
 	Files       []FileSum
 	Notes       []string // of the Set
 	Found       []string // of the Set
+	Columns     []csv.Column
+	Sample      []Sample // the first training rows, if they are short
 	SHA256      string   // of the Set
 }
 
@@ -277,11 +292,16 @@ func Describe(s Spec) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return Report{
-		Set: set.Name, Cols: set.Train.Cols(), Classes: set.Classes, Matrix: set.Matrix, Files: set.Files, Notes: set.Notes,
+	r := Report{
+		Set: set.Name, Columns: set.Columns, Sample: set.sample(), Cols: set.Train.Cols(), Classes: set.Classes,
+		Matrix: set.Matrix, Files: set.Files, Notes: set.Notes,
 		ClassNames: set.ClassNames, Found: set.Found, SHA256: set.SHA256(),
 		Train: set.describe(set.Train), Test: set.describe(set.Test),
-	}, nil
+	}
+	if t, ok := whole(set.Train).(textRows); ok {
+		t.Describe(r.Columns)
+	}
+	return r, nil
 }
 
 func (s *Set) describe(t Table) Part {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"testing"
 
-	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/files"
 )
 
@@ -46,21 +45,6 @@ func FuzzCIFAR10(f *testing.F) {
 		c := newCIFAR()
 		if err := c.parse("f", src, in); err == nil {
 			fillAll(t, c, 10)
-		}
-	})
-}
-
-func FuzzCSV(f *testing.F) {
-	f.Add([]byte("1,2,0\n3,4,1\n"), "last", 0)
-	f.Add([]byte("1,2,0\r\n\"3\",4,1\r5,6,0"), "first", 3)
-	f.Add(pack([]byte("1,2,0\n3,4,1\n")), "last", 0)
-	f.Add([]byte("a;b;\"c \"\"d\"\"\"\n# x\n1;2;\"x;y\"\n3;4;z\n"), "last", 0)
-	f.Fuzz(func(t *testing.T, b []byte, label string, most int) {
-		s := Spec{Label: label, Classes: max(0, most)}
-		src, in := sourceOf(t, b)
-		table, err := parseCSV(src, s, &dialect{}, in)
-		if err == nil {
-			fillAll(t, table, classes.Count(s.Classes, table.y))
 		}
 	})
 }

@@ -1,29 +1,51 @@
 package dataset
 
-import "strings"
+import (
+	"fluentps/ps/workload/dataset/csv"
+	"strings"
+)
 
 // Keys are those of section data: they name the data set and how workers share it.
 type Keys struct {
-	Set         string  `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
-	Path        string  `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy" doc:"the folder (idx, cifar10), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; npy: an archive .npz, or a folder with files .npy"`
-	Test        string  `yaml:"test,required" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file"`
-	Scale       float64 `yaml:"scale" above:"0" when:"set=csv,npy" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in arrays of uint8 by 255"`
-	Normalize   bool    `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
-	IndexBase   string  `yaml:"index_base" values:"auto,0,1" when:"set=libsvm" doc:"the number of the first feature in the file; auto: 0 if an index 0 occurs, else 1"`
-	Augment     Augment `yaml:"augment"`
-	Center      bool    `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
-	Rows        int     `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
-	TestRows    int     `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
-	Accuracy    bool    `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
-	Fingerprint string  `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
-	Sampler     string  `yaml:"sampler" values:"run,script" when:"set=external" doc:"who picks the rows of a step: run: the run, and the program gets their numbers; script: the program itself, as with a DataLoader; each step counts as the rows of a batch"`
-	Image       []int   `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
-	Features    int     `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
-	Classes     int     `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
-	Nonzeros    int     `yaml:"nonzeros" min:"1" max:"1e6" when:"set=generated_sparse" doc:"features of a row that are not 0, at most; the first features are far more often among them than the last, as in text"`
-	Matrix      Product `yaml:"matrix"`
-	Arrays      Arrays  `yaml:"arrays"`
-	Partition   string  `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
+	Set         string   `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
+	Path        string   `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy" doc:"the folder (idx, cifar10), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; csv: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy"`
+	Test        string   `yaml:"test,omitempty" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file; csv: or a pattern of several"`
+	Split       Split    `yaml:"split"`
+	Text        TextKeys `yaml:",inline"`
+	Scale       float64  `yaml:"scale" above:"0" when:"set=csv,npy" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in arrays of uint8 by 255"`
+	Normalize   bool     `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
+	IndexBase   string   `yaml:"index_base" values:"auto,0,1" when:"set=libsvm" doc:"the number of the first feature in the file; auto: 0 if an index 0 occurs, else 1"`
+	Augment     Augment  `yaml:"augment"`
+	Center      bool     `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
+	Rows        int      `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
+	TestRows    int      `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
+	Accuracy    bool     `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
+	Fingerprint string   `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
+	Sampler     string   `yaml:"sampler" values:"run,script" when:"set=external" doc:"who picks the rows of a step: run: the run, and the program gets their numbers; script: the program itself, as with a DataLoader; each step counts as the rows of a batch"`
+	Image       []int    `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
+	Features    int      `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
+	Classes     int      `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
+	Nonzeros    int      `yaml:"nonzeros" min:"1" max:"1e6" when:"set=generated_sparse" doc:"features of a row that are not 0, at most; the first features are far more often among them than the last, as in text"`
+	Matrix      Product  `yaml:"matrix"`
+	Arrays      Arrays   `yaml:"arrays"`
+	Partition   string   `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
+}
+
+// Split makes test rows of training rows.
+type Split struct {
+	Test float64 `yaml:"test,omitempty" above:"0" below:"1" when:"set=csv,libsvm,ratings" doc:"the share of the rows of data.path that are test rows, in place of data.test"`
+	Seed uint64  `yaml:"seed" when:"set=csv,libsvm,ratings" doc:"picks the test rows; they do not depend on the seed of the run, so runs with several seeds have the same"`
+}
+
+// TextKeys are the keys of csv.
+type TextKeys struct {
+	Label     string      `yaml:"label" form:"column" when:"set=csv" doc:"the column of the class: last, first, its name in the header, or its number from 1"`
+	Header    string      `yaml:"header" values:"auto,true,false" when:"set=csv" doc:"true: the first line has the names of the columns; auto: it does if its fields are words, and the lines below it have numbers"`
+	Delimiter string      `yaml:"delimiter" values:"auto,comma,semicolon,tab,bar,space" when:"set=csv" doc:"what separates values; auto: what cuts the first 100 lines into as many values"`
+	Decimal   string      `yaml:"decimal" values:"point,comma" when:"set=csv" doc:"what stands before the fraction of a number: 1.5 or 1,5"`
+	Drop      []string    `yaml:"drop,omitempty" form:"column" when:"set=csv" doc:"columns that are left out, by name or by number from 1"`
+	Columns   csv.Columns `yaml:"columns,omitempty" when:"set=csv" doc:"what columns are that are not plain numbers: onehot (a text becomes a column for each text of the training rows), standardize (mean 0 and standard deviation 1 over the training rows) or number; \"*\" stands for all others"`
+	Missing   string      `yaml:"missing" values:"error,mean" when:"set=csv" doc:"what becomes of missing values, such as NA: an error, or the mean of their column over the training rows; missing texts make all of their columns 0"`
 }
 
 // The values of sampler.
@@ -38,6 +60,22 @@ func Defaults() Keys {
 		Scale: 1, Center: true, Accuracy: true, Sampler: SamplerRun, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
 		Partition: "disjoint_random", Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
 		Arrays: Arrays{Channels: channelsAuto}, IndexBase: "auto",
+		Text: TextKeys{Label: "last", Header: "auto", Delimiter: "auto", Decimal: "point", Missing: "error"},
+	}
+}
+
+// options are the keys without what is a default, so that equal sets have equal options.
+func (k TextKeys) options() (label string, o csv.Options) {
+	plain := func(value, usual string) string {
+		if value == usual {
+			return ""
+		}
+		return value
+	}
+	defaults := Defaults().Text
+	return plain(k.Label, defaults.Label), csv.Options{
+		Header: plain(k.Header, defaults.Header), Delimiter: plain(k.Delimiter, defaults.Delimiter), Decimal: plain(k.Decimal, defaults.Decimal),
+		Missing: plain(k.Missing, defaults.Missing), Drop: csv.ListOf(k.Drop), Columns: k.Columns.Kinds,
 	}
 }
 
@@ -67,6 +105,13 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 		Matrix: d.Matrix.Matrix, Arrays: d.Arrays, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory, Fingerprint: d.Fingerprint}
 	if d.Set == "libsvm" {
 		s.IndexBase = d.IndexBase
+	}
+	switch d.Set {
+	case "csv":
+		s.Label, s.CSV = d.Text.options()
+		fallthrough
+	case "libsvm", "ratings":
+		s.Split, s.SplitSeed = d.Split.Test, d.Split.Seed
 	}
 	if d.Set != npySet {
 		s.Arrays = Arrays{}

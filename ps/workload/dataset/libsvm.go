@@ -57,6 +57,11 @@ func loadLIBSVM(s Spec, in *files.Reading) (*Set, error) {
 			return nil, err
 		}
 	}
+	if s.Split > 0 {
+		if err := train.split(s, test, in); err != nil {
+			return nil, err
+		}
+	}
 	classes, err := settle(s, in, train, test)
 	if err != nil {
 		return nil, err
@@ -160,7 +165,7 @@ func (t *sparse) add(src *files.Source, row entries, in *files.Reading) error {
 
 // rawLabel is the class of a row as the file has it.
 func rawLabel(label string, s Spec) (int32, error) {
-	if a, b, several := strings.Cut(label, ","); several && isNumber(a) && isNumber(strings.SplitN(b, ",", 2)[0]) {
+	if a, b, several := strings.Cut(label, ","); several && text.IsNumber(a) && text.IsNumber(strings.SplitN(b, ",", 2)[0]) {
 		return 0, fmt.Errorf("label %s: data with several labels a row (multi-label) are not read; keep one of them", files.Clip(label))
 	}
 	v, ok := text.Decimal(label)
@@ -198,6 +203,36 @@ func settle(s Spec, in *files.Reading, train, test *sparse) (count int, err erro
 	}
 	train.cols, test.cols = cols, cols
 	return classes.From0(in, s.Path, train.y, test.y, s.Classes)
+}
+
+// split moves a share of the rows into a table without rows.
+func (t *sparse) split(s Spec, test *sparse, in *files.Reading) error {
+	if err := in.Take(nil, 8*int64(len(t.y))+int64(s.Split*float64(2*len(t.index)+3*len(t.y)))*valueBytes); err != nil {
+		return err
+	}
+	picked, err := files.TestRows(s.Path, len(t.y), s.Split, s.SplitSeed)
+	if err != nil {
+		return err
+	}
+	in.Found = append(in.Found, fmt.Sprintf("%s: %d rows for training, %d for the test", s.Path, len(t.y)-len(picked), len(picked)))
+	rows := append(t.start[:0:0], 0)
+	to, next := 0, 0
+	for r := range t.y {
+		index, value := t.index[t.start[r]:t.start[r+1]], t.value[t.start[r]:t.start[r+1]]
+		if next < len(picked) && int(picked[next]) == r {
+			test.index, test.value = append(test.index, index...), append(test.value, value...)
+			test.start = append(test.start, len(test.index))
+			next++
+			continue
+		}
+		copy(t.index[to:], index)
+		to += copy(t.value[to:], value)
+		rows = append(rows, to)
+	}
+	t.start, t.index, t.value = rows, t.index[:to], t.value[:to]
+	t.y, test.y = files.Part(t.y, 1, picked)
+	test.cols, test.lowest = t.cols, t.lowest
+	return nil
 }
 
 // entries are those of one row, with indices of the file.
@@ -268,4 +303,22 @@ func indexHint(i int64, limit int) string {
 		return ", the number of features"
 	}
 	return "; number the features from 1, without gaps"
+}
+
+// libsvmHint does the same for a line of LIBSVM.
+func libsvmHint(line string, first bool) string {
+	fields := strings.Split(line, ",")
+	numbers := len(fields) > 1 && !strings.Contains(line, ":") && !slices.ContainsFunc(fields, func(f string) bool {
+		_, number := text.Decimal(strings.TrimSpace(f))
+		return !number
+	})
+	switch {
+	case text.IsMatrixMarket(line):
+		return text.MatrixMarketHint
+	case numbers:
+		return "; it looks like csv: set data.set: csv"
+	case first && text.IsHeader(strings.FieldsFunc(line, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == ';' })):
+		return "; remove the header line"
+	}
+	return ""
 }

@@ -33,6 +33,8 @@ func (t *rowsTable) holds() (own, common int64) {
 	return valueBytes * int64(cap(t.x)+cap(t.y)), 0
 }
 
+func (t textRows) holds() (own, common int64) { return t.Bytes(), 0 }
+
 func (t *sparse) holds() (own, common int64) {
 	return 2*valueBytes*int64(cap(t.start)) + valueBytes*int64(cap(t.index)+cap(t.value)+cap(t.y)), 0
 }

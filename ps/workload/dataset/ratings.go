@@ -36,6 +36,18 @@ func loadRatings(s Spec, in *files.Reading) (*Set, error) {
 		}
 		matrix = Matrix{max(matrix.Rows, of.Rows), max(matrix.Columns, of.Columns)}
 	}
+	if s.Split > 0 {
+		picked, err := files.TestRows(s.Path, train.Rows(), s.Split, s.SplitSeed)
+		if err != nil {
+			return nil, err
+		}
+		if err := in.Take(nil, int64(len(picked))*(RatingCols+1)*valueBytes); err != nil {
+			return nil, err
+		}
+		train.x, test.x = files.Part(train.x, RatingCols, picked)
+		train.y, test.y = files.Part(train.y, 1, picked)
+		in.Found = append(in.Found, fmt.Sprintf("%s: %d ratings for training, %d for the test", s.Path, train.Rows(), test.Rows()))
+	}
 	if s.Center {
 		center(train, test)
 	}

@@ -30,12 +30,8 @@ func From0(in *files.Reading, path string, train, test []int32, given int) (int,
 		if most := int(values[len(values)-1]); given > 0 && most >= given {
 			return 0, fmt.Errorf("data: %s: class %d, must be 0 to %d: is the number of classes right?", path, most, given-1)
 		}
-		classes := Count(given, train, test)
-		if len(values) < classes && given == 0 {
-			in.Notes = append(in.Notes, fmt.Sprintf("data: %s: the largest class is %d, but only %d classes have training rows", path, classes-1,
-				len(values)))
-		}
-		return classes, nil
+		noteHoles(in, path, train, test, values, given)
+		return Count(given, train, test), nil
 	}
 	for p, part := range [][]int32{train, test} {
 		for i, y := range part {
@@ -47,10 +43,37 @@ func From0(in *files.Reading, path string, train, test []int32, given int) (int,
 		}
 	}
 	in.Found = append(in.Found, fmt.Sprintf("%s: classes are %s, and are numbered 0 to %d", path, some(values), len(values)-1))
-	if len(values) == 1 {
+	if len(values) == 1 && len(train) > 1 {
 		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: all training rows are of class %d", path, values[0]))
 	}
 	return max(2, len(values), given), nil
+}
+
+// noteHoles notes classes without training rows, and one that is far from all others: it may be a mistake, and makes a model larger.
+func noteHoles(in *files.Reading, path string, train, test, values []int32, given int) {
+	most, n := values[len(values)-1], len(values)
+	for _, y := range test {
+		most = max(most, y)
+	}
+	note := func(format string, args ...any) {
+		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: "+format, append([]any{path}, args...)...))
+	}
+	switch {
+	case n == 1 && len(train) > 1:
+		note("all training rows are of class %d", values[0])
+	case given > 0 || n > int(most):
+	case n > 2 && values[n-1] == most && int(most) > 2*(int(values[n-2])+1)+8:
+		rows := 0
+		for _, y := range train {
+			if y == most {
+				rows++
+			}
+		}
+		note("class %d is far from the others, which are at most %d; %d of %d training rows are of it: is it a class? each number below it "+
+			"is a class, too", most, values[n-2], rows, len(train))
+	case most > 0:
+		note("the largest class is %d, but only %d classes have training rows", most, n)
+	}
 }
 
 // some lists the first values.
@@ -97,4 +120,28 @@ func List(names []string) string {
 		fmt.Fprintf(&b, " and %d more", len(names)-most)
 	}
 	return b.String()
+}
+
+// NoteEmpty notes classes that no training row is of, where they have names.
+func NoteEmpty(in *files.Reading, path string, train []int32, names []string, count int) {
+	rows := make([]int, count)
+	for _, y := range train {
+		rows[y]++
+	}
+	var empty []string
+	full := 0
+	for y, n := range rows {
+		switch {
+		case n > 0:
+			full++
+		case y < len(names):
+			empty = append(empty, names[y])
+		}
+	}
+	if len(empty) > 0 {
+		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: no training row is of %s", path, List(empty)))
+	}
+	if full == 1 {
+		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: all training rows are of class %s", path, List(names[train[0]:train[0]+1])))
+	}
 }

@@ -47,6 +47,10 @@ func (in *Reading) Read(path, hint string, parse func(src *Source) error) error 
 
 // full is the error for rows that do not fit into the memory.
 func (in *Reading) full(src *Source) error {
+	if src == nil {
+		return fmt.Errorf("data: the rows take more than %d bytes of memory, which is cluster.memory_max; raise it if the hosts have the memory",
+			in.Most)
+	}
 	return fmt.Errorf("data: %s: after %d unpacked bytes the rows take more than %d bytes of memory, which is "+
 		"cluster.memory_max; is it the right file? raise cluster.memory_max if the hosts have the memory", src.Path, src.Bytes, in.Most)
 }
@@ -66,6 +70,9 @@ func (in *Reading) Take(src *Source, bytes int64) error {
 	in.peak = max(in.peak, in.Most-in.left)
 	return nil
 }
+
+// Give gives back bytes that were taken, and are no longer in use.
+func (in *Reading) Give(bytes int64) { in.left += bytes }
 
 // Make counts numbers of generated data that will be allocated, and says for what. It fails if there is no memory for them.
 func (in *Reading) Make(set, what string, n int) ([]float32, error) {

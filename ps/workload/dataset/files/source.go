@@ -84,6 +84,12 @@ func fileAbove(path string) string {
 	}
 }
 
+// IsFile says whether a path is that of a file.
+func IsFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
 // IsFolder says whether a path is that of a folder.
 func IsFolder(path string) bool {
 	info, err := os.Stat(path)

@@ -85,31 +85,46 @@ func (l *Lines) Next() ([]byte, error) {
 // also fails for characters that do not occur in text.
 func (l *Lines) check(line []byte) error {
 	for i, c := range line {
-		switch {
-		case c == '\t' || c >= ' ' && c < 0x7f:
+		if c == '\t' || c >= ' ' && c < 0x7f {
 			continue
-		case c == 0:
-			return fmt.Errorf("data: %s:%d:%d: a byte 0: the file is not text, or is in UTF-16; save it as UTF-8", l.src.Path, l.N, i+1)
-		case c <= 0x7f:
-			return fmt.Errorf("data: %s:%d:%d: the control character U+%04X; end lines with LF, CR LF or CR, and remove "+
-				"other control characters", l.src.Path, l.N, i+1, c)
 		}
-		for _, end := range []rune{'\u0085', '\u2028', '\u2029'} {
-			if bytes.HasPrefix(line[i:], []byte(string(end))) {
-				return fmt.Errorf("data: %s:%d:%d: U+%04X, which some programs take for the end of a line; end lines with LF, "+
-					"CR LF or CR", l.src.Path, l.N, i+1, end)
-			}
+		if what := Strange(string(line[i:min(len(line), i+4)])); what != "" {
+			return fmt.Errorf("data: %s:%d:%d: %s", l.src.Path, l.N, i+1, what)
 		}
 	}
 	return nil
 }
 
+// Strange describes the first character of a text, if it does not occur in a line of text, or if other programs take it for the end of a
+// line; else it returns "".
+func Strange(text string) string {
+	switch c := text[0]; {
+	case c == '\t' || c >= ' ' && c < 0x7f:
+		return ""
+	case c == 0:
+		return "a byte 0: the file is not text, or is in UTF-16; save it as UTF-8"
+	case c <= 0x7f:
+		return fmt.Sprintf("the control character U+%04X; end lines with LF, CR LF or CR, and remove other control characters", c)
+	}
+	for _, end := range []rune{'\u0085', '\u2028', '\u2029'} {
+		if strings.HasPrefix(text, string(end)) {
+			return fmt.Sprintf("U+%04X, which some programs take for the end of a line; end lines with LF, CR LF or CR", end)
+		}
+	}
+	return ""
+}
+
 // End is called after the last line. It notes that this line has no end.
 func (l *Lines) End(in *files.Reading) {
 	if l.open {
-		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: line %d, the last, has no newline at its end: the file may "+
-			"have been cut short, even in the middle of a number; compare it with its source, or end the line if it is complete", l.src.Path, l.N-1))
+		NoteOpen(in, l.src.Path, l.N-1)
 	}
+}
+
+// NoteOpen notes that the last line of a file has no end.
+func NoteOpen(in *files.Reading, path string, line int) {
+	in.Notes = append(in.Notes, fmt.Sprintf("data: %s: line %d, the last, has no newline at its end: the file may "+
+		"have been cut short, even in the middle of a number; compare it with its source, or end the line if it is complete", path, line))
 }
 
 // Blank says whether a line holds only white space.

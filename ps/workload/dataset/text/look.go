@@ -49,10 +49,11 @@ func OtherSeparator(line string) (hint string, ok bool) {
 		})
 		switch {
 		case numbers && commas > 0:
-			return fmt.Sprintf("; %s separate the values, which have decimal commas: write points for these commas, and "+
-				"commas in place of the %s", s.Name, s.Name), true
+			return fmt.Sprintf("; %s separate the values, which have decimal commas: set data.delimiter: %s and data.decimal: comma", s.Name,
+				strings.TrimSuffix(s.Name, "s")), true
 		case numbers:
-			return fmt.Sprintf("; %s separate the values, and the values of csv are separated by commas: write commas in their place", s.Name), true
+			return fmt.Sprintf("; %s separate the values, and commas those of other lines: write commas in their place, or set "+
+				"data.delimiter: %s if all lines have them", s.Name, strings.TrimSuffix(s.Name, "s")), true
 		}
 	}
 	return "", false

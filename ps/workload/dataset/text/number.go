@@ -172,3 +172,9 @@ func WithPoint(field string) (point string, ok bool) {
 	_, ok = Decimal(point)
 	return point, ok
 }
+
+// IsNumber says whether a text is a decimal number.
+func IsNumber(field string) bool {
+	_, ok := Decimal(field)
+	return ok
+}

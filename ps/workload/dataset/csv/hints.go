@@ -1,0 +1,58 @@
+package csv
+
+import (
+	"fluentps/ps/workload/dataset/text"
+	"fmt"
+)
+
+// hintValue guesses the mistake in a value, as a text that begins with a semicolon.
+func (p *parser) hintValue(line, field string, isFirst bool, n int) string {
+	if p.ops[n] == opText {
+		return ""
+	}
+	if hint := p.hint(line, isFirst); hint != "" {
+		return hint
+	}
+	isNumber := p.ops[n] == opNumber || p.ops[n] == opWide
+	_, comma := text.WithPoint(field)
+	switch {
+	case isNumber && text.IsMissing(field):
+		return "; or set data.missing: mean"
+	case isNumber && comma && p.sep != ',':
+		return "; or set data.decimal: comma"
+	case isNumber && text.IsWord(field):
+		return fmt.Sprintf("; if column %s has texts, write data.columns: {%s: onehot}, or leave it out by data.drop: [%s]", p.name(n),
+			p.name(n), p.name(n))
+	}
+	return ""
+}
+
+// hint guesses the mistake in a line, as a text that begins with a semicolon. It returns "" without a guess.
+func (p *parser) hint(line string, isFirst bool) string {
+	if text.IsMatrixMarket(line) {
+		return text.MatrixMarketHint
+	}
+	if text.LooksLIBSVM(line) {
+		return "; it looks like libsvm: set data.set: libsvm"
+	}
+	if text.QuotedCommas(line) && p.point != ',' {
+		return "; a number in quotes has a decimal comma: set data.decimal: comma, or write a point for it"
+	}
+	if hint, ok := text.OtherSeparator(line); ok && p.sep == ',' {
+		return hint
+	}
+	words, others := 0, 0
+	for i, f := range fieldsOf(line, p.sep) {
+		switch {
+		case i == p.label:
+		case text.IsWord(f):
+			words++
+		default:
+			others++
+		}
+	}
+	if isFirst && p.names == nil && words > others {
+		return "; if the first line is a header, set data.header: true"
+	}
+	return ""
+}

@@ -1,0 +1,27 @@
+package dataset
+
+// Sample is a row as a model gets it.
+type Sample struct {
+	X []float32
+	Y int32
+}
+
+// The most rows of a sample, and the most values of a row in it.
+const (
+	sampleRows = 5
+	sampleCols = 64
+)
+
+// sample takes the first training rows, if they are short.
+func (s *Set) sample() (all []Sample) {
+	if s.Elsewhere || s.Train.Cols() > sampleCols {
+		return nil
+	}
+	y := make([]int32, 1)
+	for r := range min(sampleRows, s.Train.Rows()) {
+		x := make([]float32, s.Train.Cols())
+		s.Train.Fill(x, y, []int32{int32(r)})
+		all = append(all, Sample{x, y[0]})
+	}
+	return all
+}
