@@ -25,7 +25,7 @@ func dataCommand() *cli.Command {
 		ArgsUsage: "CONFIG | SET PATH",
 		Description: "SET is the reader, one of: " + strings.Join(dataset.SetNames(), " ") +
 			". PATH is the folder of idx and cifar10, and the\n" +
-			"training file of csv, libsvm and ratings; each file may be compressed with gzip.\n" + precedence,
+			"training file of csv, libsvm and ratings; each file may be packed with gzip, zstd or bzip2.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm and ratings; with SET PATH only"},
 			setFlag(),

@@ -87,7 +87,7 @@ func FuzzRatings(f *testing.F) {
 			}
 		}
 		for _, empty := range []string{",,", ";;", "::::"} {
-			if !src.Packed && bytes.Contains(b, []byte(empty)) {
+			if !src.Packed() && bytes.Contains(b, []byte(empty)) {
 				t.Fatalf("%q was accepted with an empty field", b)
 			}
 		}

@@ -109,9 +109,9 @@ func parseIDX(path string, src *files.Source, magic uint32, in *files.Reading) (
 			path, dims, want, has)
 	}
 	switch {
-	case src.Packed && want > src.BytesMost():
+	case src.Packed() && want > src.BytesMost():
 		return nil, nil, promise(fmt.Sprintf("%d packed ones, which cannot hold them", src.Size))
-	case !src.Packed && src.Size >= 0 && want != src.Size-header:
+	case !src.Packed() && src.Size >= 0 && want != src.Size-header:
 		return nil, nil, promise(fmt.Sprint(src.Size - header))
 	}
 	if err := in.Take(src, want); err != nil {

@@ -104,7 +104,7 @@ func (m *merger) texts(p *parser, j *job) error {
 
 // reserve makes room for all rows, if the size of the file tells about how many there are: the first block had so many bytes.
 func (m *merger) reserve(bytes int) error {
-	if m.src.Packed || m.src.Size < 0 || len(m.t.y) == 0 {
+	if m.src.Packed() || m.src.Size < 0 || len(m.t.y) == 0 {
 		return nil
 	}
 	rows := int(float64(len(m.t.y)) * float64(m.src.Size) / float64(bytes) * 1.02)

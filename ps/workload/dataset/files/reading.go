@@ -37,7 +37,7 @@ func (in *Reading) Read(path, hint string, parse func(src *Source) error) error 
 	if err != nil {
 		return err
 	}
-	defer src.file.Close()
+	defer src.Close()
 	if err := parse(src); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package files
 
 import (
 	"bufio"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -21,14 +20,14 @@ import (
 
 // Source reads a file, unpacks it if its first bytes are those of gzip, and hashes the unpacked bytes.
 type Source struct {
-	Path   string
-	Bytes  int64 // unpacked, so far
-	Packed bool
-	Size   int64 // of the file on disk; -1: not known
+	Path  string
+	Bytes int64 // unpacked, so far
+	Size  int64 // of the file on disk; -1: not known
 
-	file io.Closer
-	r    io.Reader
-	hash hash.Hash
+	packing string // "": none
+	file    io.Closer
+	r       io.Reader
+	hash    hash.Hash
 }
 
 // Missing is the error for a missing file. It is an fs.ErrNotExist.
@@ -38,19 +37,21 @@ func (m Missing) Error() string { return string(m) }
 
 func (m Missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-// open opens path. If it does not exist, it opens path.gz, or path without .gz. hint says where to get a missing file.
+// open opens path. If it does not exist, it opens the packed file beside it, as path.gz, or the unpacked one, as path without .gz. hint says where to get a missing file.
 func open(path, hint string) (*Source, error) {
 	if path == "" {
 		return nil, errors.New("data: path is empty")
 	}
 	f, err := durable.OpenStream(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		other, isPacked := strings.CutSuffix(path, ".gz") // a user who has unpacked the file need not edit the config
-		if !isPacked {
-			other = path + ".gz"
+		others := otherNames(path)
+		for _, other := range others {
+			if f, err = durable.Open(other); !errors.Is(err, fs.ErrNotExist) {
+				break
+			}
 		}
-		if f, err = durable.Open(other); errors.Is(err, fs.ErrNotExist) {
-			return nil, Missing(fmt.Sprintf("data: %s does not exist, nor does %s; %s", path, other, hint))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, Missing(fmt.Sprintf("data: %s does not exist, nor does %s; %s", path, strings.Join(others, " or "), hint))
 		}
 	}
 	var failed *fs.PathError
@@ -104,21 +105,35 @@ func sizeOf(f *os.File) int64 {
 	return -1
 }
 
-// NewSource makes the source of an open file. It closes the file if it cannot be unpacked.
+// NewSource makes the source of an open file, and unpacks it if its first bytes are those of a packed one. It closes the file if it fails.
 func NewSource(path string, file io.ReadCloser, size int64) (*Source, error) {
 	s := &Source{Path: path, file: file, Size: size, hash: sha256.New()}
 	buffered := bufio.NewReaderSize(file, 1<<16)
 	s.r = buffered
-	// A file of fewer than two bytes is not gzip. Its parser reports what is missing.
-	if magic, _ := buffered.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
-		s.Packed = true
+	head, _ := buffered.Peek(headBytes) // of a shorter file there are fewer; its parser reports what is missing
+	if kind := kindOf(head); kind.unpack != nil {
+		s.packing = kind.name
 		var err error
-		if s.r, err = gzip.NewReader(buffered); err != nil {
+		if s.r, err = kind.unpack(buffered); err != nil {
 			file.Close()
 			return nil, s.broken(err)
 		}
+	} else if kind.wayOut != "" {
+		file.Close()
+		return nil, fmt.Errorf("data: %s is %s; %s", path, kind.name, strings.ReplaceAll(kind.wayOut, "FILE", path))
 	}
 	return s, nil
+}
+
+// Packed says whether the file is unpacked while it is read.
+func (s *Source) Packed() bool { return s.packing != "" }
+
+// Close closes the file.
+func (s *Source) Close() error {
+	if c, ok := s.r.(interface{ Close() }); ok { // a decoder with goroutines
+		c.Close()
+	}
+	return s.file.Close()
 }
 
 // Read adds the file and the place to errors.
@@ -134,9 +149,9 @@ func (s *Source) Read(p []byte) (int, error) {
 
 func (s *Source) broken(err error) error {
 	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF) || s.Packed && errors.Is(err, io.EOF):
-		return fmt.Errorf("data: %s: gzip data ends after %d unpacked bytes: the file is cut short; fetch it again", s.Path, s.Bytes)
-	case errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum):
+	case s.Packed() && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)):
+		return fmt.Errorf("data: %s: %s data ends after %d unpacked bytes: the file is cut short; fetch it again", s.Path, s.packing, s.Bytes)
+	case s.Packed() && !isOfSystem(err):
 		return fmt.Errorf("data: %s: after %d unpacked bytes: %w: the file is damaged; fetch it again", s.Path, s.Bytes, err)
 	}
 	return fmt.Errorf("data: %s: after %d unpacked bytes: %w", s.Path, s.Bytes, err)
@@ -150,16 +165,18 @@ func (s *Source) BytesMost() int64 {
 	switch {
 	case s.Size < 0 || s.Size > math.MaxInt64/deflateMost:
 		return math.MaxInt64
-	case s.Packed:
+	case s.packing == gzipName:
 		return s.Size * deflateMost
+	case s.Packed():
+		return math.MaxInt64
 	}
 	return s.Size
 }
 
-// Sum identifies the content of a file by its unpacked bytes, so it is the same with and without gzip.
+// Sum identifies the content of a file by its unpacked bytes, so it is the same whether it is packed or not.
 type Sum struct {
 	Path   string // the path that was opened
-	Name   string // the last element of Path, without .gz
+	Name   string // the last element of Path, without .gz, .bz2 or .zst
 	Bytes  int64  // unpacked
 	SHA256 string // of the unpacked bytes, in hex
 	// Sampled: the file is mapped, and SHA256 is that of its size and of blocks of it.
@@ -169,7 +186,7 @@ type Sum struct {
 // Sum identifies the file. It is called after everything has been read.
 func (s *Source) Sum() Sum {
 	return Sum{
-		Path: s.Path, Name: strings.TrimSuffix(filepath.Base(s.Path), ".gz"),
+		Path: s.Path, Name: unpackedName(filepath.Base(s.Path)),
 		Bytes: s.Bytes, SHA256: hex.EncodeToString(s.hash.Sum(nil)),
 	}
 }
