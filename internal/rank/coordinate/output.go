@@ -51,6 +51,14 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 		[]byte(layout.Text(r.station.Config, r.station.Plan, r.station.Roles, r.station.Hosts, r.station.Set, r.station.Link))); err != nil {
 		return err
 	}
+	for name, of := range map[string][]string{"row_names.txt": r.station.Set.RowNames, "column_names.txt": r.station.Set.ColumnNames} {
+		if of == nil {
+			continue
+		}
+		if err := f.Write(name, []byte(strings.Join(of, "\n")+"\n")); err != nil {
+			return err
+		}
+	}
 	info := map[string]any{"ranks": r.rankMap(), "data_sha256": r.station.Set.SHA256(), "mode": r.o.Mode,
 		"start": r.Token, "build": r.o.Build, "config_sha256": r.o.Hash}
 	if names := r.station.Set.ClassNames; names != nil {

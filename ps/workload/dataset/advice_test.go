@@ -59,7 +59,7 @@ func TestAdviceFollowsFromTheLine(t *testing.T) {
 		{"csv", "%%MatrixMarket matrix coordinate real general", "the head of MatrixMarket", ""},
 		{"csv", "1 1:1 2:0.5", "it looks like libsvm: set data.set: libsvm", ""},
 		{"libsvm", "1,2,0", "it looks like csv: set data.set: csv", ""},
-		{"libsvm", "label features", header, `label "label" is not a whole number; number the classes`},
+		{"libsvm", "label features", header, `class "label" is no whole number, but those of the rows above are, such as "0"`},
 		{"libsvm", "1 1:0,5", `value "0,5" is not a number: it has a decimal comma; write 0.5`, ""},
 		{"libsvm", "1 -1:1", "index -1 is out of range, must be 0 to 16777216$", ""},
 		{"libsvm", "1 99999999:1", "index 99999999 is out of range, must be 0 to 16777216; number the features from 1", ""},
@@ -67,10 +67,10 @@ func TestAdviceFollowsFromTheLine(t *testing.T) {
 		{"libsvm", "24.5 1:1", `label "24.5" is not a whole number: classes are, and values to predict \(regression\) are not read`, ""},
 		{"libsvm", "%%MatrixMarket matrix coordinate real general", "the head of MatrixMarket", ""},
 		{"ratings", "user,item", "2 values, want 3: row,column,value$", "2 values, want 3: row,column,value"},
-		{"ratings", "1,99999999,3", "column 99999999 is out of range, must be 0 to 16777215; number rows and columns from 0", ""},
+		{"ratings", "1,-99999999,3", "column -99999999 is out of range, must be 0 to 16777215; number rows and columns from 0", ""},
 		{"ratings", "1,2,x", `value "x" is not a number$`, ""},
 		{"ratings", "1,2.5,3", `column "2.5" is not a whole number$`, ""},
-		{"ratings", "%%MatrixMarket matrix coordinate real general", "the head of MatrixMarket", ""},
+		{"ratings", "%%MatrixMarket matrix array real general", "the head of MatrixMarket", ""},
 	} {
 		good := map[string]string{"csv": "1,2,0\n3,4,1\n", "libsvm": "0 1:1\n1 2:1\n", "ratings": "0,0,1\n1,1,2\n"}[c.set]
 		want := c.first

@@ -81,7 +81,7 @@ func TestBadFiles(t *testing.T) {
 
 		{"libsvm: empty", Spec{Set: "libsvm", Path: "a"}, map[string]string{"a": "\n"}, []string{"a: no rows"}},
 		{"libsvm: label", Spec{Set: "libsvm", Path: "a"}, map[string]string{"a": "+1 1:1\nx 1:1\n"},
-			[]string{`a:2: label "x" is not a whole number`}},
+			[]string{`a:2: class "x" is no whole number, but those of the rows above are, such as "+1"`}},
 		{"libsvm: label range", Spec{Set: "libsvm", Path: "a", Classes: 3}, map[string]string{"a": "-1 1:1\n"},
 			[]string{"a:1: label -1 is out of range, must be 0 to 2"}},
 		{"libsvm: other test labels", Spec{Set: "libsvm", Path: "a", Test: "b"},

@@ -38,11 +38,13 @@ type Set struct {
 	ClassNames  []string     // by class, if the files have texts or other numbers as classes
 	Image       Image        // shape of a row; zero if rows are not images
 	Columns     []csv.Column // of the files of csv
-	Matrix      Matrix       // the matrix whose entries the rows are; zero if they are not ratings
-	Elsewhere   bool         // the rows are with the model, in another process: the tables know only how many there are
-	Files       []FileSum    // in the order they were read; none for generated data
-	Notes       []string     // what a user should know about the files: it may be a mistake
-	Found       []string     // what the reader has found out about the files by itself, a line each
+	// RowNames and ColumnNames are those of the matrix, by number, if the files do not number them.
+	RowNames, ColumnNames []string
+	Matrix                Matrix    // the matrix whose entries the rows are; zero if they are not ratings
+	Elsewhere             bool      // the rows are with the model, in another process: the tables know only how many there are
+	Files                 []FileSum // in the order they were read; none for generated data
+	Notes                 []string  // what a user should know about the files: it may be a mistake
+	Found                 []string  // what the reader has found out about the files by itself, a line each
 
 	spec Spec  // the argument of Load
 	peak int64 // the most memory that its rows took at once while they were read, in bytes

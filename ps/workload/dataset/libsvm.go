@@ -21,7 +21,8 @@ type sparse struct {
 	y     []int32
 	cols  int
 
-	lowest int32 // while it is read: the smallest index, math.MaxInt32 if there is none
+	lowest int32           // while it is read: the smallest index, math.MaxInt32 if there is none
+	labels *classes.Labels // of all tables of the set
 }
 
 func (t *sparse) Rows() int { return len(t.y) }
@@ -47,13 +48,14 @@ const featuresMax = 1 << 24
 type found struct{ comments, queries, unsorted int }
 
 func loadLIBSVM(s Spec, in *files.Reading) (*Set, error) {
-	train, err := readLIBSVM(s.Path, s, in)
+	labels := &classes.Labels{}
+	train, err := readLIBSVM(s.Path, s, labels, false, in)
 	if err != nil {
 		return nil, err
 	}
 	test := &sparse{start: []int{0}, lowest: math.MaxInt32}
 	if s.Test != "" {
-		if test, err = readLIBSVM(s.Test, s, in); err != nil {
+		if test, err = readLIBSVM(s.Test, s, labels, true, in); err != nil {
 			return nil, err
 		}
 	}
@@ -62,25 +64,25 @@ func loadLIBSVM(s Spec, in *files.Reading) (*Set, error) {
 			return nil, err
 		}
 	}
-	classes, err := settle(s, in, train, test)
+	count, names, err := settle(s, in, train, test)
 	if err != nil {
 		return nil, err
 	}
-	return &Set{Train: train, Test: test, Classes: classes}, nil
+	return &Set{Train: train, Test: test, Classes: count, ClassNames: names}, nil
 }
 
-func readLIBSVM(path string, s Spec, in *files.Reading) (t *sparse, err error) {
+func readLIBSVM(path string, s Spec, labels *classes.Labels, isTest bool, in *files.Reading) (t *sparse, err error) {
 	err = in.Read(path, files.TextHint, func(src *files.Source) error {
-		t, err = parseLIBSVM(src, s, in)
+		t, err = parseLIBSVM(src, s, labels, isTest, in)
 		return err
 	})
 	return t, err
 }
 
 // parseLIBSVM reads lines of "label index:value ...". Labels and indices are those of the file until settle has seen all files.
-func parseLIBSVM(src *files.Source, s Spec, in *files.Reading) (*sparse, error) {
+func parseLIBSVM(src *files.Source, s Spec, labels *classes.Labels, isTest bool, in *files.Reading) (*sparse, error) {
 	lines := text.NewLines(src, in, text.LineMax, "is this a LIBSVM file?")
-	t, has := &sparse{start: []int{0}, lowest: math.MaxInt32}, found{}
+	t, has := &sparse{start: []int{0}, lowest: math.MaxInt32, labels: labels}, found{}
 	var row entries
 	for {
 		line, err := lines.Next()
@@ -98,7 +100,7 @@ func parseLIBSVM(src *files.Source, s Spec, in *files.Reading) (*sparse, error) 
 			continue
 		}
 		label, rest := text.FirstWord(entry)
-		y, err := rawLabel(label, s)
+		y, err := rawLabel(label, s, labels, isTest)
 		if err != nil {
 			return nil, fmt.Errorf("data: %s:%d: %w%s", src.Path, lines.N, err, libsvmHint(entry, len(t.y) == 0))
 		}
@@ -107,7 +109,7 @@ func parseLIBSVM(src *files.Source, s Spec, in *files.Reading) (*sparse, error) 
 			rest = after
 		}
 		if err := row.parse(rest, s); err != nil {
-			return nil, fmt.Errorf("data: %s:%d: %w", src.Path, lines.N, err)
+			return nil, fmt.Errorf("data: %s:%d: %w%s", src.Path, lines.N, err, libsvmHint(entry, len(t.y) == 0))
 		}
 		sorted, err := row.sort()
 		if err != nil {
@@ -164,14 +166,19 @@ func (t *sparse) add(src *files.Source, row entries, in *files.Reading) error {
 }
 
 // rawLabel is the class of a row as the file has it.
-func rawLabel(label string, s Spec) (int32, error) {
+func rawLabel(label string, s Spec, labels *classes.Labels, isTest bool) (int32, error) {
 	if a, b, several := strings.Cut(label, ","); several && text.IsNumber(a) && text.IsNumber(strings.SplitN(b, ",", 2)[0]) {
 		return 0, fmt.Errorf("label %s: data with several labels a row (multi-label) are not read; keep one of them", files.Clip(label))
 	}
 	v, ok := text.Decimal(label)
 	switch {
-	case !ok:
+	case !ok && (text.IsMissing(label) || strings.ContainsAny(label, ":,;") || !text.IsWord(label)):
 		return 0, fmt.Errorf("label %s is not a whole number; number the classes from 0, without gaps", files.Clip(label))
+	case !ok:
+		if err := cmp.Or(text.CheckUTF8("label", label), labels.Admit(true, label)); err != nil {
+			return 0, err
+		}
+		return labels.Text(label, s.Classes, isTest)
 	case v != math.Trunc(v):
 		return 0, fmt.Errorf("label %s is not a whole number: classes are, and values to predict (regression) are not read", files.Clip(label))
 	case s.Classes > 2 && (v < 0 || v >= float64(s.Classes)):
@@ -180,12 +187,12 @@ func rawLabel(label string, s Spec) (int32, error) {
 		return 0, fmt.Errorf("label %s is out of range, must be %d to %d: number the classes from 0, without gaps", label,
 			1-classes.Max, classes.Max-1)
 	}
-	return int32(v), nil
+	return int32(v), labels.Admit(false, label)
 }
 
 // settle numbers classes and columns from 0, over both tables. If an index 0 occurs, indices count from 0, unless the spec says otherwise.
-// It returns the number of classes.
-func settle(s Spec, in *files.Reading, train, test *sparse) (count int, err error) {
+// It returns the number of classes, and their names if they are not their numbers.
+func settle(s Spec, in *files.Reading, train, test *sparse) (count int, names []string, err error) {
 	base := int32(1)
 	if s.IndexBase == "0" || s.IndexBase != "1" && min(train.lowest, test.lowest) == 0 {
 		base = 0
@@ -202,7 +209,11 @@ func settle(s Spec, in *files.Reading, train, test *sparse) (count int, err erro
 		}
 	}
 	train.cols, test.cols = cols, cols
-	return classes.From0(in, s.Path, train.y, test.y, s.Classes)
+	count, names, err = train.labels.Settle(in, s.Path, train.y, test.y, s.Classes)
+	if train.labels.IsText {
+		in.Found = append(in.Found, fmt.Sprintf("%s: %d classes: %s", s.Path, len(names), classes.List(names)))
+	}
+	return count, names, err
 }
 
 // split moves a share of the rows into a table without rows.

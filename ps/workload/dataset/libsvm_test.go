@@ -28,6 +28,7 @@ func TestDialectsOfLIBSVM(t *testing.T) {
 		"unsorted":     {"0 3:2 1:1\n1 2:3\n", "1 line with indices that do not ascend, which were sorted", "", rows, []int32{0, 1}},
 		"from 0, said": {"0 1:1 2:2\n1 1:3\n", "", "0", []float32{0, 1, 2, 0, 3, 0}, []int32{0, 1}},
 		"tabs":         {"0\t1:1\t3:2\n1\t2:3\n", "", "", rows, []int32{0, 1}},
+		"texts":        {"spam 1:1 3:2\nham 2:3\n", `2 classes: "ham", "spam"`, "", rows, []int32{1, 0}},
 		"an empty row": {"0 1:1 3:2\n1\n", "", "", []float32{1, 0, 2, 0, 0, 0}, []int32{0, 1}},
 	} {
 		set, err := Load(Spec{Set: "libsvm", Path: filepath.Join(write(t, map[string]string{"a": k.text}), "a"), IndexBase: k.base})
@@ -40,7 +41,19 @@ func TestDialectsOfLIBSVM(t *testing.T) {
 			t.Errorf("%s: found %q, want %q", name, said, k.said)
 		}
 	}
-	dir := write(t, map[string]string{"a": "-1 1:1\n1 2:1\n", "b": "1 0:4 3:1\n"})
+	dir := write(t, map[string]string{"a": strings.Repeat("0 1:1\n1 2:1 4:2\n", 50)})
+	split, err := Load(Spec{Set: "libsvm", Path: filepath.Join(dir, "a"), Split: 0.3})
+	if err != nil || split.Train.Rows() != 70 || split.Test.Rows() != 30 || split.Test.Cols() != 4 {
+		t.Fatalf("a split: %v", err)
+	}
+	for _, table := range []Table{split.Train, split.Test} {
+		for r := range table.Rows() {
+			if x, y := rowsOf(table, int32(r)); x[0] != 1-float32(y[0]) || x[1] != float32(y[0]) || x[3] != 2*float32(y[0]) {
+				t.Fatalf("row %d of a split is %v of class %d", r, x, y[0])
+			}
+		}
+	}
+	dir = write(t, map[string]string{"a": "-1 1:1\n1 2:1\n", "b": "1 0:4 3:1\n"})
 	set, err := Load(Spec{Set: "libsvm", Path: filepath.Join(dir, "a"), Test: filepath.Join(dir, "b")})
 	if err != nil {
 		t.Fatal(err)

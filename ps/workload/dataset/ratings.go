@@ -23,18 +23,25 @@ const (
 	matrixMax = 1 << 24
 )
 
+// ratingsReader reads the files of one set.
+type ratingsReader struct {
+	in     *files.Reading
+	tables []*rowsTable // of all files so far
+	ids    [2]identifiers
+	matrix Matrix // just large enough for all ratings, and for the sizes of MatrixMarket
+}
+
 func loadRatings(s Spec, in *files.Reading) (*Set, error) {
-	train, matrix, err := readRatings(s.Path, in)
+	r := &ratingsReader{in: in, ids: [2]identifiers{{what: "row"}, {what: "column", field: 1}}}
+	train, err := r.read(s.Path)
 	if err != nil {
 		return nil, err
 	}
 	test := &rowsTable{cols: RatingCols}
 	if s.Test != "" {
-		var of Matrix
-		if test, of, err = readRatings(s.Test, in); err != nil {
+		if test, err = r.read(s.Test); err != nil {
 			return nil, err
 		}
-		matrix = Matrix{max(matrix.Rows, of.Rows), max(matrix.Columns, of.Columns)}
 	}
 	if s.Split > 0 {
 		picked, err := files.TestRows(s.Path, train.Rows(), s.Split, s.SplitSeed)
@@ -48,10 +55,17 @@ func loadRatings(s Spec, in *files.Reading) (*Set, error) {
 		train.y, test.y = files.Part(train.y, 1, picked)
 		in.Found = append(in.Found, fmt.Sprintf("%s: %d ratings for training, %d for the test", s.Path, train.Rows(), test.Rows()))
 	}
+	set := &Set{Train: train, Test: test, Matrix: r.matrix}
+	if set.RowNames = r.ids[0].settle(s.Path, in, train, test); set.RowNames != nil {
+		set.Matrix.Rows = len(set.RowNames)
+	}
+	if set.ColumnNames = r.ids[1].settle(s.Path, in, train, test); set.ColumnNames != nil {
+		set.Matrix.Columns = len(set.ColumnNames)
+	}
 	if s.Center {
 		center(train, test)
 	}
-	return &Set{Train: train, Test: test, Matrix: matrix}, nil
+	return set, nil
 }
 
 // center subtracts the mean value of the first table from all values.
@@ -68,97 +82,131 @@ func center(tables ...*rowsTable) {
 	}
 }
 
-func readRatings(path string, in *files.Reading) (t *rowsTable, matrix Matrix, err error) {
-	err = in.Read(path, files.TextHint, func(src *files.Source) error {
-		t, matrix, err = parseRatings(src, in)
-		return err
-	})
-	return t, matrix, err
+func (r *ratingsReader) read(path string) (t *rowsTable, err error) {
+	t = &rowsTable{cols: RatingCols}
+	r.tables = append(r.tables, t)
+	return t, r.in.Read(path, files.TextHint, func(src *files.Source) error { return r.parse(src, t) })
 }
 
 // ratingLineMax is the longest line of a file of ratings, in bytes.
 const ratingLineMax = 1 << 20
 
-// parseRatings reads lines of "row column value". The first line that is not blank determines the separator of the whole file. Row
-// and column numbers count from 0. A time after the value is ignored, and so are blank lines. The matrix is just large enough for
-// all ratings.
-func parseRatings(src *files.Source, in *files.Reading) (*rowsTable, Matrix, error) {
-	lines := text.NewLines(src, in, ratingLineMax, "want lines of row,column,value")
-	t, matrix := &rowsTable{cols: RatingCols}, Matrix{}
-	var cut *text.Separator
-	var fields []string // of the line; the memory is reused
+// parse reads lines of "row column value". The first line that is not blank determines the separator of the whole file. A time after the
+// value is ignored, and so are blank lines. A file with the head of MatrixMarket counts from 1.
+func (r *ratingsReader) parse(src *files.Source, t *rowsTable) error {
+	lines := text.NewLines(src, r.in, ratingLineMax, "want lines of row,column,value")
+	form := ratingForm{r: r, src: src, t: t}
 	for {
 		raw, err := lines.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return nil, Matrix{}, err
+			return err
 		}
 		if text.Blank(raw) {
 			continue
 		}
 		line := string(raw)
-		first := cut == nil
-		if first {
-			cut = text.SeparatorOf(line)
+		row, column, value, ok, err := form.line(line)
+		if err != nil {
+			return fmt.Errorf("data: %s:%d: %w%s", src.Path, lines.N, err, form.hint(line))
 		}
-		fields = cut.Fields(line, fields[:0])
-		if first && len(fields) >= RatingCols && !text.IsMatrixMarket(line) && text.IsHeader(fields[:RatingCols]) {
-			in.Found = append(in.Found, fmt.Sprintf("%s: the first line is a header: %s", src.Path, files.Clip(line)))
+		if !ok {
 			continue
 		}
-		row, column, value, err := parseRating(fields)
-		if err != nil {
-			return nil, Matrix{}, fmt.Errorf("data: %s:%d: %w%s", src.Path, lines.N, err, ratingHint(cut, line, len(t.y) == 0, fields))
+		if err := files.Put(r.in, src, &t.x, float32(row), float32(column), value); err != nil {
+			return err
 		}
-		if err := files.Put(in, src, &t.x, float32(row), float32(column), value); err != nil {
-			return nil, Matrix{}, err
+		if err := files.Put(r.in, src, &t.y, 0); err != nil {
+			return err
 		}
-		if err := files.Put(in, src, &t.y, 0); err != nil {
-			return nil, Matrix{}, err
-		}
-		matrix = Matrix{max(matrix.Rows, row+1), max(matrix.Columns, column+1)}
+		r.matrix = Matrix{max(r.matrix.Rows, row+1), max(r.matrix.Columns, column+1)}
 	}
 	if len(t.y) == 0 {
-		return nil, Matrix{}, fmt.Errorf("data: %s: no ratings", src.Path)
+		return fmt.Errorf("data: %s: no ratings", src.Path)
 	}
-	lines.End(in)
-	return t, matrix, nil
+	if m := form.market; m != nil {
+		if m.entries != len(t.y) {
+			return fmt.Errorf("data: %s: the head promises %d entries, the file has %d: it is cut short, or damaged; fetch it again", src.Path,
+				m.entries, len(t.y))
+		}
+		r.matrix = Matrix{max(r.matrix.Rows, m.matrix.Rows), max(r.matrix.Columns, m.matrix.Columns)}
+		r.in.Found = append(r.in.Found, fmt.Sprintf("%s: MatrixMarket, %d x %d, %d entries", src.Path, m.matrix.Rows,
+			m.matrix.Columns, m.entries))
+	}
+	lines.End(r.in)
+	return nil
 }
 
-func parseRating(fields []string) (row, column int, value float32, err error) {
+// ratingForm is how the lines of a file are read.
+type ratingForm struct {
+	r      *ratingsReader
+	src    *files.Source
+	t      *rowsTable
+	cut    *text.Separator // nil: no line has been read
+	fields []string        // of the line; the memory is reused
+	market *market         // nil: it is not of MatrixMarket
+	isNext bool            // a line has been read
+}
+
+// line reads a line. ok is false for one that is no rating: a header, or one of the head of MatrixMarket.
+func (f *ratingForm) line(line string) (row, column int, value float32, ok bool, err error) {
+	first := !f.isNext
+	f.isNext = true
+	if first && text.IsMatrixMarket(line) {
+		f.market, err = marketOf(line)
+		return 0, 0, 0, false, err
+	}
+	if f.market != nil {
+		return f.market.line(line)
+	}
+	if first {
+		f.cut = text.SeparatorOf(line)
+	}
+	f.fields = f.cut.Fields(line, f.fields[:0])
+	if first && len(f.fields) >= RatingCols && text.IsHeader(f.fields[:RatingCols]) {
+		f.r.in.Found = append(f.r.in.Found, fmt.Sprintf("%s: the first line is a header: %s", f.src.Path, files.Clip(line)))
+		return 0, 0, 0, false, nil
+	}
+	row, column, value, err = f.rating()
+	return row, column, value, err == nil, err
+}
+
+func (f *ratingForm) rating() (row, column int, value float32, err error) {
+	fields := f.fields
 	for i, what := range []string{"row", "column", "value"} {
-		if i < len(fields) && fields[i] == "" {
+		if i < len(fields) && text.TrimQuotes(fields[i]) == "" {
 			return 0, 0, 0, fmt.Errorf("the %s, field %d, is empty; want row,column,value", what, i+1)
 		}
 	}
 	if len(fields) < RatingCols {
 		return 0, 0, 0, fmt.Errorf("%d values, want %d: row,column,value", len(fields), RatingCols)
 	}
-	var at [2]int
-	for i, what := range []string{"row", "column"} {
-		n, whole := text.ParseWhole(fields[i])
-		if !whole {
-			return 0, 0, 0, fmt.Errorf("%s %s is not a whole number", what, files.Clip(fields[i]))
-		}
-		if n < 0 || n >= matrixMax {
-			return 0, 0, 0, fmt.Errorf("%s %d is out of range, must be 0 to %d; number rows and columns from 0, without gaps", what, n, matrixMax-1)
-		}
-		at[i] = int(n)
-	}
 	if !text.AreTime(fields[RatingCols:]) {
 		return 0, 0, 0, fmt.Errorf("%d values, but %s after row,column,value is not a time: are these several ratings in "+
 			"one line, or other columns? end each line, and keep row,column,value",
 			len(fields), files.Clip(strings.Join(fields[RatingCols:min(len(fields), RatingCols+2)], " ")))
 	}
-	value, err = text.ParseValue(fields[2], 0)
-	return at[0], at[1], value, err
+	if value, err = text.ParseValue(text.TrimQuotes(fields[2]), 0); err != nil {
+		return 0, 0, 0, err // before an identifier of a line that is none is numbered
+	}
+	var at [2]int
+	for i := range f.r.ids {
+		if at[i], err = f.r.ids[i].number(text.TrimQuotes(fields[i]), f.r.tables, f.src, f.r.in); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	return at[0], at[1], value, nil
 }
 
 // hint guesses the mistake in a line, as a text that begins with a semicolon. first is true for the first line that is not blank. It
 // returns "" without a guess.
-func ratingHint(s *text.Separator, line string, first bool, fields []string) string {
+func (f *ratingForm) hint(line string) string {
+	if f.cut == nil || f.market != nil {
+		return ""
+	}
+	s, first, fields := f.cut, len(f.t.y) == 0, f.fields
 	comma := false
 	for i, f := range fields {
 		_, is := text.WithPoint(text.TrimQuotes(f))
@@ -166,7 +214,7 @@ func ratingHint(s *text.Separator, line string, first bool, fields []string) str
 	}
 	switch {
 	case text.IsMatrixMarket(line):
-		return text.MatrixMarketHint
+		return "; the file has the head of MatrixMarket: it must be the first line"
 	case comma && len(fields) >= RatingCols:
 		return "" // the error of the value names the comma
 	case first:

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -61,17 +62,95 @@ func TestRatingsAreSeparatedByOneThing(t *testing.T) {
 	}
 }
 
+// Rows and columns may have names, or numbers of any size: they are numbered in their order, over both files.
+func TestIdentifiers(t *testing.T) {
+	for _, c := range []struct {
+		name, train, test string
+		want              []float32 // of the training rows, then of the test rows
+		rows, columns     string
+		matrix            Matrix
+	}{
+		{"names", "user,item,rating\nbob,tea,3\nann,\"milk, cold\",4\n", "ann,tea,5\ncid,tea,1\n",
+			[]float32{1, 1, 3, 0, 0, 4, 0, 1, 5, 2, 1, 1}, "[ann bob cid]", "[milk, cold tea]", Matrix{3, 2}},
+		{"late names", "7,2,3\n007,1,4\nx,2,5\n", "", []float32{0, 2, 3, 0, 1, 4, 1, 2, 5}, "[7 x]", "[]", Matrix{2, 3}},
+		{"large numbers", "76561198000,10,3\n3,20000000,4\n", "3,5,1\n", []float32{1, 1, 3, 0, 2, 4, 0, 0, 1},
+			"[3 76561198000]", "[5 10 20000000]",
+			Matrix{2, 3}},
+		{"quoted numbers", "\"4\";\"1\";\"3.5\"\n\"0\";\"2\";\"1\"\n", "", []float32{4, 1, 3.5, 0, 2, 1}, "[]", "[]", Matrix{5, 3}},
+		{"MatrixMarket", "%%MatrixMarket matrix coordinate real general\n% by scipy\n4 3 2\n1 2 0.5\n3 3 -4\n", "",
+			[]float32{0, 1, 0.5, 2, 2, -4}, "[]", "[]",
+			Matrix{4, 3}},
+		{"names of another file", "1,2,3\n", "ann,2,4\n", []float32{0, 2, 3, 1, 2, 4}, "[1 ann]", "[]", Matrix{2, 3}},
+	} {
+		dir := write(t, map[string]string{"a": c.train, "b": c.test})
+		s := Spec{Set: "ratings", Path: filepath.Join(dir, "a")}
+		if c.test != "" {
+			s.Test = filepath.Join(dir, "b")
+		}
+		set, err := Load(s)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got, _ := rowsOf(set.Train, ascending(0, set.Train.Rows(), 1)...)
+		more, _ := rowsOf(set.Test, ascending(0, set.Test.Rows(), 1)...)
+		if got = append(got, more...); !slices.Equal(got, c.want) || set.Matrix != c.matrix || fmt.Sprint(set.RowNames) != c.rows ||
+			fmt.Sprint(set.ColumnNames) != c.columns {
+			t.Errorf("%s: %v of %+v, rows %v, columns %v", c.name, got, set.Matrix, set.RowNames, set.ColumnNames)
+		}
+	}
+}
+
+// A split takes ratings of each of both parts, and the mean of the training part.
+func TestSplitOfRatings(t *testing.T) {
+	var text strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&text, "%d,%d,%d\n", i, 2*i, 3*i)
+	}
+	s := Spec{Set: "ratings", Path: filepath.Join(write(t, map[string]string{"a": text.String()}), "a"), Split: 0.25, Center: true}
+	set, err := Load(s)
+	if err != nil || set.Train.Rows() != 75 || set.Test.Rows() != 25 {
+		t.Fatalf("%v, %d and %d rows", err, set.Train.Rows(), set.Test.Rows())
+	}
+	seen, sum := map[float32]bool{}, 0.0
+	offset := float32(math.NaN())
+	for _, table := range []Table{set.Train, set.Test} {
+		for r := range table.Rows() {
+			x, _ := rowsOf(table, int32(r))
+			if offset != offset {
+				offset = 3*x[0] - x[2]
+			}
+			if seen[x[0]] || x[1] != 2*x[0] || math.Abs(float64(3*x[0]-x[2]-offset)) > 1e-3 {
+				t.Fatalf("rating %v, seen %v", x, seen[x[0]])
+			}
+			if seen[x[0]] = true; len(seen) <= 75 {
+				sum += float64(x[2])
+			}
+		}
+	}
+	if math.Abs(sum) > 1e-2 {
+		t.Errorf("the training values have the sum %v", sum)
+	}
+	again, err := Load(s)
+	if err != nil || again.SHA256() != set.SHA256() {
+		t.Errorf("the same split has another sum: %v", err)
+	}
+	s.SplitSeed = 7
+	if other, err := Load(s); err != nil || other.SHA256() == set.SHA256() {
+		t.Errorf("another split has the same sum: %v", err)
+	}
+}
+
 func TestBadRatings(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                               "u: no ratings",
 		"userId,movieId,rating\n":        "u: no ratings",
-		"1,2,3\nuserId,movieId,rating\n": `u:2: row "userId" is not a whole number`,
+		"1,2,3\nuserId,movieId,rating\n": `u:2: value "rating" is not a number`,
 		"1,2,3\n1,2\n":                   "u:2: 2 values, want 3: row,column,value",
 		"1,2,3\n1,2.5,3\n":               `u:2: column "2.5" is not a whole number`,
 		"1,2,3\n-1,2,3\n":                "u:2: row -1 is out of range, must be 0 to 16777215",
-		"1,16777216,3\n":                 "u:1: column 16777216 is out of range",
 		"1,2,3\n1,2,x\n":                 `u:2: value "x" is not a number`,
-		"+1 1:1 3:0.5\n":                 `u:1: column "1:1" is not a whole number`,
+		"+1 1:1 3:0.5\n":                 `u:1: value "3:0.5" is not a number`,
 		"1,2,nan\n":                      `value "nan" is not finite`,
 		"0,0,4,978300760\n1,,3,978301968\n2,1,,978300275\n": "u:2: the column, field 2, is empty; want row,column,value",
 		"0,0,4\n2,1,,978300275\n":                           "u:2: the value, field 3, is empty",
@@ -81,8 +160,18 @@ func TestBadRatings(t *testing.T) {
 		"0;0;4\n1;1;4,5\n":                                  `u:2: value "4,5" is not a number: it has a decimal comma; write 4.5`,
 		"1,2,3\n1::2::3\n": "u:2: 1 values, want 3: row,column,value; the first line " +
 			"separates fields with commas, so all lines must",
-		"1\t2\t3\n1 2 3\n":         "u:2: 1 values, want 3: row,column,value; the first line separates fields with tabs",
-		strings.Repeat("1", 2<<20): "u: line 1 is longer than 1048576 bytes; want lines of row,column,value",
+		"1\t2\t3\n1 2 3\n": "u:2: 1 values, want 3: row,column,value; the first line separates fields with tabs",
+		"1,NA,3\n":         `u:1: column "NA" names nothing`,
+		"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n":        "the matrix has all entries (array)",
+		"%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 1\n":     "entries have no value, or more than one (pattern)",
+		"%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 1 3\n":    "half of the entries are not in the file (symmetric)",
+		"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 3\n":      "the head promises 2 entries, the file has 1: it is cut short",
+		"%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 3\n":      "u:3: row \"3\" must be a whole number from 1 to 2",
+		"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 0 3\n":      "u:3: column \"0\" must be a whole number from 1 to 2",
+		"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 x\n":      "u:3: value \"x\" is not a number",
+		"%%MatrixMarket matrix coordinate real general\n2 99999999 1\n":      "u:2: column \"99999999\" must be a whole number from 1 to",
+		"1 2 3\n%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 3": "must be the first line",
+		strings.Repeat("1", 2<<20):                                           "u: line 1 is longer than 1048576 bytes; want lines of row,",
 	} {
 		path := filepath.Join(write(t, map[string]string{"u": content}), "u")
 		if _, err := Load(Spec{Set: "ratings", Path: path}); err == nil || !strings.Contains(err.Error(), want) {

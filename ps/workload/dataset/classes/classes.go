@@ -122,8 +122,8 @@ func List(names []string) string {
 	return b.String()
 }
 
-// NoteEmpty notes classes that no training row is of, where they have names.
-func NoteEmpty(in *files.Reading, path string, train []int32, names []string, count int) {
+// noteEmpty notes classes that no training row is of, where they have names.
+func noteEmpty(in *files.Reading, path string, train []int32, names []string, count int) {
 	rows := make([]int, count)
 	for _, y := range train {
 		rows[y]++

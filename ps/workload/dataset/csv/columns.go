@@ -74,7 +74,7 @@ type scheme struct {
 type textColumn struct {
 	column int
 	at     int // its place among the kept ones
-	dictionary
+	classes.Dictionary
 }
 
 // name is the name of a column for messages.

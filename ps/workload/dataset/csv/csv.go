@@ -90,7 +90,7 @@ func (r *reader) settle(path string, train, test *Table) (found Found, err error
 		}
 	}
 	r.noteClasses(path, train)
-	if found.Classes, found.Names, err = r.settleClasses(path, train, test); err != nil {
+	if found.Classes, found.Names, err = r.labels.Settle(r.in, path, train.y, test.y, r.Classes); err != nil {
 		return found, err
 	}
 	if found.Columns, err = r.settleColumns(path, train, test); err != nil {

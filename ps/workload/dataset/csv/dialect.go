@@ -316,7 +316,7 @@ func (d *dialect) checkHeader(path string, n int, s *scheme, like *dialect) erro
 			return fmt.Errorf("data: %s:%d: columns %d and %d of the header are both %s; rename one of them", path, n, before+1, i+1,
 				files.Clip(name))
 		}
-		if err := checkText("column", name); err != nil {
+		if err := text.CheckUTF8("column", name); err != nil {
 			return fmt.Errorf("data: %s:%d: %w", path, n, err)
 		}
 		seen[name] = i

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/files"
 )
 
@@ -38,7 +39,7 @@ func (m *merger) add(p *parser, j *job) error {
 			}
 		}
 	}
-	if m.labels.isText {
+	if m.labels.IsText {
 		for i, y := range c.y {
 			c.y[i] = known[len(m.scheme.texts)][y]
 		}
@@ -72,8 +73,8 @@ func (m *merger) texts(p *parser, j *job) error {
 	}
 	for _, first := range firsts {
 		if first != nil {
-			if err := m.labels.admit(first == c.text1, first.text); err != nil {
-				return m.at(j, &first.fault, err)
+			if err := m.labels.Admit(first == c.text1, first.text); err != nil {
+				return m.at(j, &first.fault, fmt.Errorf("%w; or name the column of the class in data.label", err))
 			}
 		}
 	}
@@ -83,7 +84,7 @@ func (m *merger) texts(p *parser, j *job) error {
 				return err
 			}
 			if k == len(m.scheme.texts) {
-				number, err := m.labels.text(f.text, m.Classes, m.isTest)
+				number, err := m.labels.Text(f.text, m.Classes, m.isTest)
 				if err != nil {
 					return m.at(j, &f.fault, err)
 				}
@@ -91,10 +92,10 @@ func (m *merger) texts(p *parser, j *job) error {
 				continue
 			}
 			column := &m.scheme.texts[k]
-			number, _ := column.add(f.text)
-			if len(column.names) > textsMax {
+			number, _ := column.Add(f.text)
+			if len(column.Names) > classes.TextsMax {
 				return m.at(j, &f.fault, fmt.Errorf("column %s has more than %d different texts: leave it out by data.drop: [%s]",
-					m.scheme.name(column.column), textsMax, m.scheme.name(column.column)))
+					m.scheme.name(column.column), classes.TextsMax, m.scheme.name(column.column)))
 			}
 			known[k] = append(known[k], number)
 		}

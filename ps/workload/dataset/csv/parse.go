@@ -2,6 +2,7 @@ package csv
 
 import (
 	"bytes"
+	"fluentps/ps/workload/dataset/classes"
 )
 
 // fault is a mistake in a record.
@@ -36,13 +37,13 @@ type parser struct {
 	sep, point byte
 	skip       int // so many records are still to be skipped: the first ones of the file
 	isFirst    bool
-	seen       []dictionary // the texts of columns, and at last those of the class
+	seen       []classes.Dictionary // the texts of columns, and at last those of the class
 
 	out *chunk
 }
 
 func newParser(o *Options, s *scheme, d *dialect) *parser {
-	return &parser{Options: o, scheme: s, sep: d.sep, point: d.point, seen: make([]dictionary, len(s.texts)+1)}
+	return &parser{Options: o, scheme: s, sep: d.sep, point: d.point, seen: make([]classes.Dictionary, len(s.texts)+1)}
 }
 
 // parse reads the records of a block, which are whole.
@@ -89,7 +90,7 @@ func (p *parser) plain(b []byte, at int) (next int) {
 			at = end
 			switch op {
 			case opText:
-				number, ok := p.seen[texts].number[string(field)]
+				number, ok := p.seen[texts].Number[string(field)]
 				if !ok { // also if it is missing
 					return 0
 				}
@@ -202,7 +203,7 @@ func (p *parser) plainLabel(field []byte) (y int32, ok bool) {
 		return y, p.Classes == 0 || int(y) < p.Classes
 	}
 	if p.out.text1 != nil {
-		y, ok = p.seen[len(p.texts)].number[string(field)]
+		y, ok = p.seen[len(p.texts)].Number[string(field)]
 	}
 	return y, ok
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/files"
 	"fluentps/ps/workload/dataset/text"
 )
@@ -19,7 +20,7 @@ type reader struct {
 	isTest bool
 	first  *dialect // of the first file
 	scheme *scheme  // of all files
-	labels labels
+	labels classes.Labels
 
 	missing, comments int
 }

@@ -184,12 +184,12 @@ func (p *parser) text(field string, k, column int) error {
 		p.out.x = append(p.out.x, -1)
 		return nil
 	}
-	if err := checkText("value", field); err != nil {
+	if err := text.CheckUTF8("value", field); err != nil {
 		return err
 	}
-	number, isNew := p.seen[k].add(field)
+	number, isNew := p.seen[k].Add(field)
 	if isNew {
-		p.out.news[k] = append(p.out.news[k], fresh{p.seen[k].names[number], fault{line: p.out.lines - 1, column: column}})
+		p.out.news[k] = append(p.out.news[k], fresh{p.seen[k].Names[number], fault{line: p.out.lines - 1, column: column}})
 	}
 	p.out.x = append(p.out.x, float32(number))
 	return nil
@@ -217,15 +217,15 @@ func (p *parser) class(field string, column int) (int32, error) {
 	case text.IsMissing(field):
 		return 0, fmt.Errorf("the class is missing (%s); remove the row", files.Clip(field))
 	}
-	if err := checkText("class", field); err != nil {
+	if err := text.CheckUTF8("class", field); err != nil {
 		return 0, err
 	}
-	number, isNew := p.seen[k].add(field)
+	number, isNew := p.seen[k].Add(field)
 	if isNew {
-		p.out.news[k] = append(p.out.news[k], fresh{p.seen[k].names[number], where})
+		p.out.news[k] = append(p.out.news[k], fresh{p.seen[k].Names[number], where})
 	}
 	if p.out.text1 == nil {
-		p.out.text1 = &fresh{p.seen[k].names[number], where}
+		p.out.text1 = &fresh{p.seen[k].Names[number], where}
 	}
 	return number, nil
 }

@@ -26,7 +26,7 @@ func (r *reader) say(path string, train, test *Table, found *Found) {
 	if d.header != nil || s.label+1 != len(s.ops) {
 		parts = append(parts, "class in column "+s.name(s.label))
 	}
-	if r.labels.isText {
+	if r.labels.IsText {
 		parts = append(parts, fmt.Sprintf("%d classes: %s", len(found.Names), classes.List(found.Names)))
 	}
 	for _, t := range s.texts {
@@ -60,7 +60,7 @@ func counted(n int, what string) string {
 // noteClasses notes what makes the class of a table doubtful: too many classes for the rows, and another column that looks more like the
 // class. Without a note, training on a feature as the class looks like a model that does not learn.
 func (r *reader) noteClasses(path string, t *Table) {
-	if r.Label != "" || r.labels.isText { // which the user has chosen, and which is no number
+	if r.Label != "" || r.labels.IsText { // which the user has chosen, and which is no number
 		r.noteNames(path)
 		return
 	}

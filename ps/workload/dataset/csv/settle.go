@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/text"
 )
 
@@ -72,37 +71,6 @@ func (t *Table) Describe(columns []Column) {
 	}
 }
 
-// settleClasses numbers the classes from 0. Texts are numbered in their order.
-func (r *reader) settleClasses(path string, train, test *Table) (count int, names []string, err error) {
-	if !r.labels.isText {
-		values := slices.Clone(train.y)
-		slices.Sort(values)
-		values = slices.Compact(values)
-		if count, err = classes.From0(r.in, path, train.y, test.y, r.Classes); err != nil {
-			return 0, nil, err
-		}
-		if values[0] != 0 && len(values) > 0 && train.has(0) {
-			for _, v := range values {
-				names = append(names, strconv.Itoa(int(v)))
-			}
-		}
-		return count, names, nil
-	}
-	number := r.labels.sort(strings.Compare)
-	for _, t := range []*Table{train, test} {
-		for i, y := range t.y {
-			t.y[i] = number[y]
-		}
-	}
-	names = r.labels.names
-	count = max(2, len(names), r.Classes)
-	classes.NoteEmpty(r.in, path, train.y, names, count)
-	return count, names, nil
-}
-
-// has says whether a row is of a class.
-func (t *Table) has(class int32) bool { return slices.Contains(t.y, class) }
-
 // settleColumns makes the numbers of the tables those of the model. Whatever it counts is of the training rows alone.
 func (r *reader) settleColumns(path string, train, test *Table) ([]Column, error) {
 	s := r.scheme
@@ -162,13 +130,13 @@ const colsMax = 1 << 24
 
 // settleTexts numbers the texts of the training rows in their order. Those of numbers are in the order of the numbers.
 func (r *reader) settleTexts(path string, column *textColumn, train, test *Table, c *Column) {
-	in := make([]bool, len(column.names))
+	in := make([]bool, len(column.Names))
 	for at := column.at; at < len(train.x); at += train.kept {
 		if v := train.x[at]; v >= 0 {
 			in[int(v)] = true
 		}
 	}
-	old := slices.Clone(column.names)
+	old := slices.Clone(column.Names)
 	numbers := !slices.ContainsFunc(old, func(name string) bool { return !text.IsNumber(name) })
 	for i, name := range old {
 		if in[i] {

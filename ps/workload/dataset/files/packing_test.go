@@ -97,7 +97,8 @@ func TestDamagedPackings(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := read(append(gzipped([]byte(text)), "more bytes, which are no member"...)); err == nil || !strings.Contains(err.Error(), "the file is damaged") {
+	_, _, err := read(append(gzipped([]byte(text)), "more bytes, which are no member"...))
+	if err == nil || !strings.Contains(err.Error(), "the file is damaged") {
 		t.Errorf("other bytes behind gzip: %v", err)
 	}
 }
@@ -110,8 +111,9 @@ func TestOtherKinds(t *testing.T) {
 		"f is packed with xz; unpack it: xz --decompress --keep f": "\xfd7zXZ\x00\x00", "an archive of 7-Zip": "7z\xbc\xaf\x27\x1c",
 		"an archive of zip": "PK\x03\x04", "save the sheet as CSV": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", `h5py.File("f")`: "\x89HDF\r\n\x1a\n",
 		`pandas.read_parquet("f")`: "PAR1", "a file of Arrow": "ARROW1\x00\x00", "set data.set: npy": "\x93NUMPY\x01\x00", "a database of SQLite": "SQLite format 3\x00",
-		"iconv -f UTF-16": "\xff\xfe1\x00", "a page of HTML": "<!DOCTYPE html>", "git lfs pull": "version https://git-lfs.github.com/spec/v1", "tar -xf f": string(tar),
-		"a PDF": "%PDF-1.4", "a picture (PNG)": "\x89PNG\r\n\x1a\n", "a picture (JPEG)": "\xff\xd8\xff\xe0",
+		"iconv -f UTF-16": "\xff\xfe1\x00", "a page of HTML": "<!DOCTYPE html>", "git lfs pull": "version https://git-lfs.github.com/spec/v1",
+		"tar -xf f": string(tar),
+		"a PDF":     "%PDF-1.4", "a picture (PNG)": "\x89PNG\r\n\x1a\n", "a picture (JPEG)": "\xff\xd8\xff\xe0",
 	} {
 		if _, _, err := read([]byte(b)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q in it", b, err, want)
@@ -122,7 +124,8 @@ func TestOtherKinds(t *testing.T) {
 // A file is found packed as well as unpacked.
 func TestOtherNames(t *testing.T) {
 	dir := t.TempDir()
-	for name, b := range map[string][]byte{"a.gz": gzipped([]byte(text)), "b.zst": zstded([]byte(text)), "c.bz2": bzipped(), "d": []byte(text)} {
+	all := map[string][]byte{"a.gz": gzipped([]byte(text)), "b.zst": zstded([]byte(text)), "c.bz2": bzipped(), "d": []byte(text)}
+	for name, b := range all {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +141,8 @@ func TestOtherNames(t *testing.T) {
 		}
 		s.Close()
 	}
-	if _, err := open(filepath.Join(dir, "e"), "look"); err == nil || !strings.Contains(err.Error(), "e.gz or ") || !strings.Contains(err.Error(), "look") {
+	_, err := open(filepath.Join(dir, "e"), "look")
+	if err == nil || !strings.Contains(err.Error(), "e.gz or ") || !strings.Contains(err.Error(), "look") {
 		t.Errorf("a missing file: %v", err)
 	}
 }

@@ -37,7 +37,8 @@ func (m Missing) Error() string { return string(m) }
 
 func (m Missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-// open opens path. If it does not exist, it opens the packed file beside it, as path.gz, or the unpacked one, as path without .gz. hint says where to get a missing file.
+// open opens path. If it does not exist, it opens the packed file beside it, as path.gz, or the unpacked one, as path without .gz. hint
+// says where to get a missing file.
 func open(path, hint string) (*Source, error) {
 	if path == "" {
 		return nil, errors.New("data: path is empty")

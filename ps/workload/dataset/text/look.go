@@ -1,9 +1,11 @@
 package text
 
 import (
+	"fluentps/ps/workload/dataset/files"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // What a line that cannot be read looks like. Advice follows from the line itself and never from its number alone: the first line
@@ -32,7 +34,7 @@ func IsHeader(fields []string) bool {
 // IsMatrixMarket says whether a line belongs to the head of a file in MatrixMarket's form.
 func IsMatrixMarket(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "%") }
 
-const MatrixMarketHint = "; the file has the head of MatrixMarket: remove the lines that begin with % and the line of sizes below them"
+const MatrixMarketHint = "; the file has the head of MatrixMarket: set data.set: ratings, if its entries are ratings"
 
 // OtherSeparator describes a line of numbers that something else than commas separates.
 func OtherSeparator(line string) (hint string, ok bool) {
@@ -102,15 +104,23 @@ func SeparatorOf(line string) *Separator {
 	return &separators[len(separators)-1]
 }
 
-// Fields appends the fields of a line, without the spaces around them. Several spaces count as one separator.
+// Fields appends the fields of a line, without the spaces around them. Several spaces count as one separator. A separator in quotes belongs
+// to its field.
 func (s *Separator) Fields(line string, to []string) []string {
 	for more := true; more; {
-		var field string
 		if s.Text == " " {
 			line = strings.Trim(line, " ")
 		}
-		field, line, more = strings.Cut(line, s.Text)
-		to = append(to, strings.Trim(field, " "))
+		from := 0
+		if start := len(line) - len(strings.TrimLeft(line, " ")); strings.HasPrefix(line[start:], `"`) {
+			if end := strings.IndexByte(line[start+1:], '"'); end >= 0 {
+				from = start + end + 2
+			}
+		}
+		var quoted, rest string
+		quoted, line = line[:from], line[from:]
+		rest, line, more = strings.Cut(line, s.Text)
+		to = append(to, strings.Trim(quoted+rest, " "))
 	}
 	return to
 }
@@ -131,4 +141,12 @@ func TrimQuotes(field string) string {
 		return field[1 : len(field)-1]
 	}
 	return field
+}
+
+// CheckUTF8 fails for a text that is not in UTF-8.
+func CheckUTF8(what, field string) error {
+	if !utf8.ValidString(field) {
+		return fmt.Errorf("%s %s is not in UTF-8; save the file as UTF-8", what, files.Clip(field))
+	}
+	return nil
 }
