@@ -88,6 +88,8 @@ func TestOptions(t *testing.T) {
 		{"numbers as texts", "a,b\n10,0\n9,1\n", "", Options{Columns: kinds("a", "onehot")}, "0 1 0\n1 0 1\n", ""},
 		{"decimal commas", "a;b;c\n1,5;2;0\n-0,25;3,0;1\n", "",
 			Options{Decimal: "comma"}, "1.5 2 0\n-0.25 3 1\n", "semicolon, decimal commas"},
+		{"a header above decimal commas", "a;b;c\n1,5;x;no\n2,5;y;yes\n", "", Options{Decimal: "comma", Columns: kinds("b", "onehot")},
+			"1.5 1 0 0\n2.5 0 1 1\n", "header found"},
 		{"tabs and decimal commas", "1,5\t2\t0\n2,5\t3\t1\n", "",
 			Options{Decimal: "comma"}, "1.5 2 0\n2.5 3 1\n", "tab, decimal commas"},
 		{"a point and decimal commas", "a;c\n1,5;0\n1.234,5;1\n", "",

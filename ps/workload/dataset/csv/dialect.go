@@ -99,14 +99,14 @@ func (d *dialect) findHeader(path string, all []string, header string, like *dia
 				"data.header: false for files without", path)
 		}
 	case like != nil:
-		if isNames && len(row) == len(names) && slices.ContainsFunc(row, text.IsNumber) {
+		if isNames && len(row) == len(names) && slices.ContainsFunc(row, func(f string) bool { return isNumberWith(f, d.point) }) {
 			return fmt.Errorf("data: %s: the first line is a header, and the first file has none: write the same header into all files", path)
 		}
 		return nil
 	case isNames && len(row) == len(names)+1:
 		return fmt.Errorf("data: %s: the header has %d names, but rows have %d values, as R's write.table writes the names of rows; "+
 			"write with row.names=FALSE", path, len(names), len(row))
-	case isNames && len(row) == len(names) && slices.ContainsFunc(row, text.IsNumber):
+	case isNames && len(row) == len(names) && slices.ContainsFunc(row, func(f string) bool { return isNumberWith(f, d.point) }):
 	case isNames && len(row) == len(names) && len(names) > 1:
 		return fmt.Errorf("data: %s: it cannot be told whether the first line, %s, has the names of the columns, because the other lines "+
 			"have no numbers: set data.header: true or false", path, files.Clip(all[0]))

@@ -42,6 +42,8 @@ var kinds = []kind{
 	{magic: "ARROW1", name: "a file of Arrow or Feather", wayOut: `write it as CSV: pandas.read_feather("FILE").to_csv("FILE.csv", index=False)`},
 	{magic: "\x93NUMPY", name: "an array of NumPy", wayOut: "set data.set: npy, and data.path to the folder of the .npy files"},
 	{magic: "SQLite format 3\x00", name: "a database of SQLite", wayOut: `write a table as CSV: sqlite3 -header -csv FILE "SELECT * FROM t" >t.csv`},
+	{magic: "X\n\x00\x00\x00", name: "an object of R", wayOut: `write it as CSV: write.csv(readRDS("FILE"), "FILE.csv", row.names=FALSE)`},
+	{magic: "RDX", name: "objects of R", wayOut: `load them and write one as CSV: load("FILE"); write.csv(NAME, "FILE.csv", row.names=FALSE)`},
 	{magic: "%PDF-", name: "a PDF", wayOut: "find the table itself"},
 	{magic: "\x89PNG\r\n\x1a\n", name: "a picture (PNG)", wayOut: "this set reads no pictures"},
 	{magic: "\xff\xd8\xff", name: "a picture (JPEG)", wayOut: "this set reads no pictures"},

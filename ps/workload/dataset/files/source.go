@@ -26,6 +26,7 @@ type Source struct {
 
 	packing string // "": none
 	file    io.Closer
+	closer  interface{ Close() } // of the decoder; nil: it needs none
 	r       io.Reader
 	hash    hash.Hash
 }
@@ -119,8 +120,13 @@ func NewSource(path string, file io.ReadCloser, size int64) (*Source, error) {
 			file.Close()
 			return nil, s.broken(err)
 		}
-	} else if kind.wayOut != "" {
-		file.Close()
+		unpacked := bufio.NewReaderSize(s.r, 1<<16)
+		s.closer, _ = s.r.(interface{ Close() })
+		s.r = unpacked
+		head, _ = unpacked.Peek(headBytes) // an error comes again, with its place
+	}
+	if kind := kindOf(head); kind.wayOut != "" {
+		s.Close()
 		return nil, fmt.Errorf("data: %s is %s; %s", path, kind.name, strings.ReplaceAll(kind.wayOut, "FILE", path))
 	}
 	return s, nil
@@ -131,8 +137,8 @@ func (s *Source) Packed() bool { return s.packing != "" }
 
 // Close closes the file.
 func (s *Source) Close() error {
-	if c, ok := s.r.(interface{ Close() }); ok { // a decoder with goroutines
-		c.Close()
+	if s.closer != nil {
+		s.closer.Close()
 	}
 	return s.file.Close()
 }
