@@ -13,6 +13,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // tables are good files of text, by set.
@@ -60,7 +61,9 @@ var (
 	lineOf     = regexp.MustCompile(`^data: \S+?/a:([0-9]+)`)
 	writeValue = regexp.MustCompile(`(?:value|label) ("(?:[^"\\]|\\.)*").*; write ([-+0-9.eE]+)$`)
 	writeSet   = regexp.MustCompile(`set data\.set: (\w+)`)
-	writeSigns = regexp.MustCompile(`; (semicolons|tabs|bars|spaces) separate the values.*: write (points for these commas, and )?commas in`)
+	writeSigns = regexp.MustCompile(`; (semicolons|tabs|bars|spaces) separate the values, and commas those of other lines: write commas in`)
+	writeKeys  = regexp.MustCompile(`data\.(delimiter|decimal|missing|header): (\w+)`)
+	writeKind  = regexp.MustCompile(`write data\.columns: \{"?([^"}]+)"?: (onehot)\}`)
 	keysOf     = regexp.MustCompile(`\b(?:data|cluster|model|train)\.[a-z_]+`)
 )
 
@@ -70,8 +73,8 @@ func withoutLine(text string, n int) string {
 	return strings.Join(append(lines[:n-1:n-1], lines[n:]...), "")
 }
 
-// followed does what an error says to do. done is false if it names nothing to do.
-func followed(set, text, said string) (newSet, newText string, done bool) {
+// followed does what an error says to do, also to the options of csv. done is false if it names nothing to do.
+func followed(set, text, said string, o *csv.Options) (newSet, newText string, done bool) {
 	line := 0
 	if m := lineOf.FindStringSubmatch(said); m != nil {
 		line, _ = strconv.Atoi(m[1])
@@ -91,17 +94,20 @@ func followed(set, text, said string) (newSet, newText string, done bool) {
 	if m := writeSigns.FindStringSubmatch(said); m != nil {
 		sign := map[string]string{"semicolons": ";", "tabs": "\t", "bars": "|", "spaces": " "}[m[1]]
 		return set, here(func(l string) string {
-			if m[2] != "" {
-				l = strings.ReplaceAll(l, ",", ".")
-			}
 			return strings.Join(strings.Split(strings.TrimSpace(l), sign), ",") + "\n"
 		}), true
 	}
+	if m := writeKind.FindStringSubmatch(said); m != nil && set == "csv" {
+		o.Columns = csv.KindsOf([]string{m[1]}, []string{m[2]})
+		return set, text, true
+	}
+	if all := writeKeys.FindAllStringSubmatch(said, -1); all != nil && set == "csv" {
+		for _, m := range all {
+			*map[string]*string{"delimiter": &o.Delimiter, "decimal": &o.Decimal, "missing": &o.Missing, "header": &o.Header}[m[1]] = m[2]
+		}
+		return set, text, true
+	}
 	switch {
-	case strings.Contains(said, "remove the lines that begin with %"):
-		return set, regexp.MustCompile(`(?m)^[ \t]*%.*\n?`).ReplaceAllString(text, ""), true
-	case strings.Contains(said, "a number in quotes has a decimal comma: write a point"):
-		return set, here(func(l string) string { return regexp.MustCompile(`"([^",]*),([^",]*)"`).ReplaceAllString(l, `"$1.$2"`) }), true
 	case strings.Contains(said, "remove the header line"), strings.Contains(said, "remove the row"):
 		return set, withoutLine(text, line), true
 	case strings.Contains(said, "remove the comment from # on"):
@@ -140,11 +146,14 @@ func TestAdviceOnDataCanBeFollowed(t *testing.T) {
 	tries, done := setting(t, "FLUENTPS_HINTS", 600), 0
 	r := rand.New(rand.NewPCG(38, 5))
 	path := filepath.Join(t.TempDir(), "a")
-	load := func(set, text string) string {
+	load := func(set, text string, o csv.Options) string {
+		if set != "csv" {
+			o = csv.Options{}
+		}
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := dataset.Load(workload.DataSpec{Set: set, Path: path, Memory: memoryMax}); err != nil {
+		if _, err := dataset.Load(workload.DataSpec{Set: set, Path: path, Memory: memoryMax, CSV: o}); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -156,22 +165,23 @@ func TestAdviceOnDataCanBeFollowed(t *testing.T) {
 		for range 1 + r.IntN(2) {
 			text = changeTable(r, text)
 		}
-		said := load(set, text)
+		var o csv.Options
+		said := load(set, text, o)
 		for _, key := range keysOf.FindAllString(said, -1) {
 			if refuses(set, key) {
 				t.Errorf("%s names %s, which is refused: %s\n%s", set, key, said, text)
 			}
 		}
-		newSet, newText, has := followed(set, text, said)
+		newSet, newText, has := followed(set, text, said, &o)
 		if !has {
 			continue
 		}
 		done++
 		kinds[said[strings.LastIndex(said, "; ")+1:]]++
-		now := load(newSet, newText)
+		now := load(newSet, newText, o)
 		if now == said { // two changes may have made the same line twice
-			newSet, newText, _ = followed(newSet, newText, now)
-			now = load(newSet, newText)
+			newSet, newText, _ = followed(newSet, newText, now, &o)
+			now = load(newSet, newText, o)
 		}
 		if now == said {
 			t.Errorf("%s: following this changes nothing: %s\n--- before\n%s--- after\n%s", set, said, text, newText)

@@ -49,7 +49,10 @@ type outcome struct{ refused, same, noted, silent int }
 // No change of an input makes the program panic, hang, exceed its memory limit or write elsewhere. Changed inputs that it accepts
 // with another content and without a note are counted.
 func TestMutations(t *testing.T) {
-	readers := slices.Concat(dataReaders(), textReaders(), paramsReaders(t), checkpointReaders(t))
+	readers := slices.Concat(dataReaders(t), textReaders(), paramsReaders(t), checkpointReaders(t))
+	if of := os.Getenv("FLUENTPS_MUTATIONS_OF"); of != "" {
+		readers = slices.DeleteFunc(readers, func(r *reader) bool { return !strings.HasPrefix(r.name, of) })
+	}
 	outer := t.TempDir()
 	var shares int
 	for _, r := range readers {

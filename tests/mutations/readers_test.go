@@ -21,6 +21,8 @@ import (
 	"fluentps/internal/policy/payload"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/csv"
+	"fluentps/ps/workload/dataset/numpy/numpytest"
 )
 
 // memoryMax is the memory limit of readers: cluster.memory_max.
@@ -88,7 +90,9 @@ func idx(magic uint32, dims []uint32, values ...byte) []byte {
 
 func repeated(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
 
-func dataReaders() []*reader {
+func dataReaders(t testing.TB) []*reader {
+	x := numpytest.Entry{Name: "x", File: numpytest.File(1, "<f4", false, []int{3, 2}, numpytest.Float32s(0, 1, 2, 3, 0.5, -1))}
+	y := numpytest.Entry{Name: "y", File: numpytest.File(1, "|u1", false, []int{3}, []byte{0, 1, 1})}
 	images := map[string][]byte{
 		"train-images-idx3-ubyte":    idx(0x803, []uint32{3, 2, 2}, repeated(7, 12)...),
 		"train-labels-idx1-ubyte.gz": pack(idx(0x801, []uint32{3}, 0, 1, 2)),
@@ -108,8 +112,20 @@ func dataReaders() []*reader {
 		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"},
 			map[string][]byte{"a": []byte("3,1,4.5\n0,2,-1,881250949\n3,0,2.5\n1,2,3,2005-04-02 23:53:47\n"),
 				"b.gz": pack([]byte("5 0 1\n1 7 2\n"))}),
-		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"},
-			map[string][]byte{"a": []byte("0\t2\t-1\t881250949\n3\t1\t2\n"), "b.gz": pack([]byte("3::0::2.5::978300760\n1::1::2\n"))}),
+		dataReader(workload.DataSpec{Set: "csv", Path: "a", Test: "b", Label: "kind", CSV: csv.Options{Missing: csv.MissingMean, Drop: "id",
+			Columns: csv.KindsOf([]string{"city", csv.Others}, []string{string(csv.OneHot), string(csv.Standardize)})}}, map[string][]byte{
+			"a": []byte("id;kind;city;\"size, in m\"\r\n# by hand\r\n1;\"no\";\"Rome; Italy\";1.5\r\n2;yes;Oslo;NA\r\n3;no;Oslo;4e2\r\n"),
+			"b": []byte("id;kind;city;\"size, in m\"\n1;no;Rome;3\n")}),
+		dataReader(workload.DataSpec{Set: "csv", Path: "a", Split: 0.4, CSV: csv.Options{Decimal: csv.DecimalComma}},
+			map[string][]byte{"a": []byte("1,5\t2\tno\n3,25\t4\tyes\n-5\t6e1\tno\n7\t8\tyes\n0,5\t1\tno\n")}),
+		dataReader(workload.DataSpec{Set: "libsvm", Path: "a", Test: "b"}, map[string][]byte{
+			"a": []byte("# made by hand\nspam qid:1 1:2 3:4.5\nham 2:1 # x\nspam 7:-1e-3 0:2\n"), "b": []byte("ham 1:1\nspam 2:2\n")}),
+		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"}, map[string][]byte{
+			"a": []byte("user,item,rating\nbob,\"tea, hot\",4.5\n76561198000,2,-1,881250949\nann,tea,2.5\n"), "b.zst": []byte("1,tea,2\nbob,7,3\n")}),
+		dataReader(workload.DataSpec{Set: "ratings", Path: "a"}, map[string][]byte{
+			"a": []byte("%%MatrixMarket matrix coordinate real general\n% by scipy\n4 3 3\n1 2 0.5\n4 3 -2e1\n2 1 7\n")}),
+		dataReader(workload.DataSpec{Set: "npy", Path: "a.npz"}, map[string][]byte{"a.npz": numpytest.Archive(t, false, x, y)}),
+		dataReader(workload.DataSpec{Set: "npy", Path: "a.npz"}, map[string][]byte{"a.npz": numpytest.Archive(t, true, x, y)}),
 	}
 }
 
