@@ -105,6 +105,12 @@ func needs(l *keys.Leaf, value string) []string {
 	if path == "train.clip.of" {
 		return []string{"train.clip.norm=1", `sync=[{match: "*", scheme: drop, required: 1, contributors: step}]`}
 	}
+	if path == "data.partition.by" {
+		return []string{"data.set=csv", "data.path=p", "data.test=t"}
+	}
+	if strings.HasPrefix(path, "data.partition.") {
+		return nil // of generated rows
+	}
 	if l.Only != nil && l.Only.Path == "data.set" && slices.Contains(l.Only.Words(), "csv") {
 		out = []string{"data.set=csv"}
 		if path != "data.path" {

@@ -121,7 +121,8 @@ func dataReaders(t testing.TB) []*reader {
 		dataReader(workload.DataSpec{Set: "libsvm", Path: "a", Test: "b"}, map[string][]byte{
 			"a": []byte("# made by hand\nspam qid:1 1:2 3:4.5\nham 2:1 # x\nspam 7:-1e-3 0:2\n"), "b": []byte("ham 1:1\nspam 2:2\n")}),
 		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"}, map[string][]byte{
-			"a": []byte("user,item,rating\nbob,\"tea, hot\",4.5\n76561198000,2,-1,881250949\nann,tea,2.5\n"), "b.zst": []byte("1,tea,2\nbob,7,3\n")}),
+			"a":     []byte("user,item,rating\nbob,\"tea, hot\",4.5\n76561198000,2,-1,881250949\nann,tea,2.5\n"),
+			"b.zst": []byte("1,tea,2\nbob,7,3\n")}),
 		dataReader(workload.DataSpec{Set: "ratings", Path: "a"}, map[string][]byte{
 			"a": []byte("%%MatrixMarket matrix coordinate real general\n% by scipy\n4 3 3\n1 2 0.5\n4 3 -2e1\n2 1 7\n")}),
 		dataReader(workload.DataSpec{Set: "npy", Path: "a.npz"}, map[string][]byte{"a.npz": numpytest.Archive(t, false, x, y)}),

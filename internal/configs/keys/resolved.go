@@ -103,7 +103,7 @@ func (p *printer) table(t *Table, first, rest string) {
 	var open []string // the sections that are open
 	lead := first
 	for _, l := range t.Leaves {
-		if !t.Met(l) || l.Def == "" && !l.Required && isZero(l.Ptr) {
+		if !t.isShown(l) {
 			continue
 		}
 		parts := strings.Split(t.shown(l), ".")
@@ -122,11 +122,14 @@ func (p *printer) table(t *Table, first, rest string) {
 	}
 }
 
+// isShown says whether a leaf is printed: it has a value, with the values of the other keys.
+func (t *Table) isShown(l *Leaf) bool { return t.Met(l) && (l.Def != "" || l.Required || !isZero(l.Ptr)) }
+
 // shown is the path at which a leaf is printed: a word whose section has other keys now is the name in it.
 func (t *Table) shown(l *Leaf) string {
 	if t.HasWord(l.Spec.Path) {
 		for _, in := range t.Leaves {
-			if strings.HasPrefix(in.Spec.Path, l.Spec.Path+".") && t.Met(in) {
+			if strings.HasPrefix(in.Spec.Path, l.Spec.Path+".") && t.isShown(in) {
 				return diag.Join(l.Spec.Path, WordName)
 			}
 		}

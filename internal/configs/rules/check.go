@@ -32,6 +32,7 @@ func (w *checks) cross(t *keys.Table, root *yaml.Node) {
 			"model %s needs 2 classes, not %d", w.Config.Model.Name, w.Config.Data.Classes)
 	}
 	w.crossTest(t, root)
+	w.crossSkew(t)
 	w.crossImages(t)
 	w.crossRatings(t)
 	w.crossExternal(t)

@@ -46,6 +46,28 @@ func (w *checks) crossTest(t *keys.Table, root *yaml.Node) {
 	}
 }
 
+// crossSkew refuses two ways to deal rows at once: a policy that deals them anew, or two partitions.
+func (w *checks) crossSkew(t *keys.Table) {
+	skew, by, word := t.ByPath["data.partition.dirichlet"], t.ByPath["data.partition.by"], t.ByPath["data.partition"]
+	at := skew
+	if skew.Key == nil {
+		at = by
+	}
+	switch {
+	case skew.Bad || by.Bad || word.Bad || at.Key == nil || t.ByPath["work.policy"].Bad:
+	case skew.Key != nil && by.Key != nil:
+		w.Fatal(by.Key, by.Path, "keep one of the two", "is set as well as dirichlet (%s)", w.Where(skew.Key))
+	case word.Key != nil && w.Config.Data.Partition != dataset.Defaults().Partition:
+		w.Fatal(at.Key, at.Path, "remove one of the two", "is set as well as name: %s (%s)", w.Config.Data.Partition, w.Where(word.Key))
+	case by.Key != nil && !t.ByPath["data.set"].Bad && w.Config.Data.NoGroups() != "":
+		w.Fatal(by.Key, by.Path, "write "+w.Config.Data.NoGroups(), "is %s, which rows of %s do not have", w.Config.Data.Skew.By,
+			w.Config.Data.Set)
+	case w.Config.DealsBatches() || len(w.Config.Work.Shares) > 0:
+		w.Fatal(at.Key, at.Path, "remove it, or the work section",
+			"says which rows a worker has, and work deals all rows by the speed of workers")
+	}
+}
+
 // crossImages refuses rows of numbers for models with convolutions, which need images.
 func (w *checks) crossImages(t *keys.Table) {
 	name, set, image := t.ByPath["model.name"], t.ByPath["data.set"], t.ByPath["data.image"]

@@ -79,6 +79,11 @@ func Check(c *configs.Config, set *dataset.Set, workers int) error {
 	if rows := set.Train.Rows(); rows < workers {
 		return fmt.Errorf("the training set has %d rows for %d workers; every worker needs at least 1", rows, workers)
 	}
+	if c.Data.Skew != (dataset.Skew{}) {
+		if _, err := set.Shares(c.Data.Skew, workers, c.Seed); err != nil {
+			return err
+		}
+	}
 	if err := c.Data.Augment.Check(set.Image); err != nil {
 		return err
 	}

@@ -103,7 +103,15 @@ func BatchRoom(c *configs.Config, workers, worker int) int {
 }
 
 // InitialRows are the rows of one of the ranks that compute, in the first iterations.
-func InitialRows(c *configs.Config, workers, worker, rows int) ([]int32, error) {
+func InitialRows(c *configs.Config, workers, worker int, set *dataset.Set) ([]int32, error) {
+	rows := set.Train.Rows()
+	if c.Data.Skew != (dataset.Skew{}) {
+		shares, err := set.Shares(c.Data.Skew, workers, c.Seed)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Clone(shares[worker]), nil // not the memory of all
+	}
 	if len(c.Work.Shares) == 0 {
 		return dataset.Partition(c.Data.Partition, rows, workers, worker, c.Seed)
 	}

@@ -14,6 +14,7 @@ import (
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/metrics"
+	"fluentps/ps/workload/dataset"
 	"fluentps/ps/workload/dataset/csv"
 )
 
@@ -64,6 +65,9 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	if names := r.station.Set.ClassNames; names != nil {
 		info["classes"] = names
 	}
+	if rows := r.workerRows(); rows != nil {
+		info["worker_rows"] = rows
+	}
 	if columns := r.station.Set.Columns; columns != nil {
 		info["columns"] = csv.Names(columns)
 	}
@@ -73,6 +77,22 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 		return fmt.Errorf("run.json: %w", err)
 	}
 	return f.Write(metrics.RunInfoName, append(text, '\n'))
+}
+
+// workerRows are the training rows of each rank that computes, if they are dealt unequally.
+func (r *Run) workerRows() (rows []int) {
+	c := r.station.Config
+	if c.Data.Skew == (dataset.Skew{}) {
+		return nil
+	}
+	shares, err := r.station.Set.Shares(c.Data.Skew, r.station.Roles.Computes(), c.Seed)
+	if err != nil { // which the set-up has checked
+		return nil
+	}
+	for _, share := range shares {
+		rows = append(rows, len(share))
+	}
+	return rows
 }
 
 // Open starts the output of rank 0: the echo of the input, and the metrics files.
@@ -101,6 +121,9 @@ func (l *Lead) Open() error {
 		r.station.Set.Test.Rows())
 	for _, line := range r.station.Set.Found {
 		fmt.Fprintf(&b, "Data: %s\n", foreign.Text(line))
+	}
+	if rows := r.workerRows(); rows != nil {
+		fmt.Fprintf(&b, "Data: workers have %d to %d of the training rows\n", slices.Min(rows), slices.Max(rows))
 	}
 	if r.From != nil {
 		if other := otherKernels(setsOf(r.From.Manifest), kernelSets(r.Units)); other != "" {

@@ -212,7 +212,7 @@ func New(r *station.Station, o Options) (*Side, error) {
 func newFeed(r *station.Station, index int) (feed, error) {
 	c, n := r.Config, r.Roles.Computes()
 	batch := layout.BatchOf(c, n, index)
-	rows, err := layout.InitialRows(c, n, index, r.Set.Train.Rows())
+	rows, err := layout.InitialRows(c, n, index, r.Set)
 	if err != nil {
 		return feed{}, err
 	}

@@ -205,7 +205,7 @@ func (f *floats) makeStore(sh *shard.Shard, update optim.Update) error {
 
 func (f *floats) makeReplica(i int, update optim.Update) error {
 	c, w := f.s.Config(), &f.replicas[i]
-	rows, err := layout.InitialRows(c, len(f.replicas), i, f.set.Train.Rows())
+	rows, err := layout.InitialRows(c, len(f.replicas), i, f.set)
 	if err != nil {
 		return err
 	}

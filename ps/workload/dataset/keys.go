@@ -29,6 +29,7 @@ type Keys struct {
 	Matrix      Product  `yaml:"matrix"`
 	Arrays      Arrays   `yaml:"arrays"`
 	Partition   string   `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
+	Skew        Skew     `yaml:"partition"`
 }
 
 // Split makes test rows of training rows.
@@ -109,6 +110,9 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 	switch d.Set {
 	case "csv":
 		s.Label, s.CSV = d.Text.options()
+		if d.Skew.By != byClass {
+			s.CSV.Group = d.Skew.By
+		}
 		fallthrough
 	case "libsvm", "ratings":
 		s.Split, s.SplitSeed = d.Split.Test, d.Split.Seed

@@ -56,6 +56,7 @@ const (
 	opNumber op = iota
 	opWide      // a number, kept in float64 until it is standardized
 	opText
+	opGroup // a text that groups the rows
 	opSkip
 	opLabel
 )
@@ -73,7 +74,7 @@ type scheme struct {
 // textColumn is a column of opText.
 type textColumn struct {
 	column int
-	at     int // its place among the kept ones
+	at     int // its place among the kept ones; -1: it groups the rows
 	classes.Dictionary
 }
 
@@ -129,6 +130,9 @@ func (o *Options) schemeOf(path string, d *dialect) (s *scheme, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.groupBy(o.Group, named); err != nil {
+		return nil, fail("partition.by", err)
+	}
 	for i := range s.ops {
 		if s.ops[i] == opNumber && !named[i] && others != "" {
 			s.ops[i] = opOf(others)
@@ -138,6 +142,8 @@ func (o *Options) schemeOf(path string, d *dialect) (s *scheme, err error) {
 			s.wide = append(s.wide, i)
 		case opText:
 			s.texts = append(s.texts, textColumn{column: i, at: s.kept})
+		case opGroup:
+			s.texts = append(s.texts, textColumn{column: i, at: -1})
 		}
 		if s.ops[i] <= opText {
 			s.kept++
@@ -147,6 +153,24 @@ func (o *Options) schemeOf(path string, d *dialect) (s *scheme, err error) {
 		return nil, fmt.Errorf("data: %s: no column is left beside the class: is data.delimiter right?", path)
 	}
 	return s, nil
+}
+
+// groupBy makes a column the one that groups the rows. The class groups them without.
+func (s *scheme) groupBy(name string, named []bool) error {
+	if name == "" {
+		return nil
+	}
+	at, err := s.column(name, len(s.ops))
+	switch {
+	case err != nil:
+		return err
+	case at == s.label:
+		return nil
+	case named[at]:
+		return fmt.Errorf("column %s groups the rows, and so is no feature: leave it out of data.columns", s.name(at))
+	}
+	s.ops[at] = opGroup
+	return nil
 }
 
 func opOf(k Kind) op {

@@ -27,6 +27,8 @@ type Options struct {
 	Drop List
 	// Columns says what else than numbers columns are.
 	Columns Kinds
+	// Group is a column whose values group the rows, which then is no feature; empty: none. That of the class is no such column.
+	Group string
 	// Missing says what becomes of missing values: "error" (also if empty), or "mean": that of the column over the training rows.
 	Missing string
 	// Scale divides every number; 0: 1.

@@ -7,7 +7,7 @@ import (
 
 // hintValue guesses the mistake in a value, as a text that begins with a semicolon.
 func (p *parser) hintValue(line, field string, isFirst bool, n int) string {
-	if p.ops[n] == opText {
+	if p.ops[n] == opText || p.ops[n] == opGroup {
 		return ""
 	}
 	if hint := p.hint(line, isFirst); hint != "" {

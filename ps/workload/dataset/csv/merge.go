@@ -33,6 +33,12 @@ func (m *merger) add(p *parser, j *job) error {
 	}
 	t, known := m.t, m.known[p]
 	for k, column := range m.scheme.texts {
+		if column.at < 0 {
+			for i, g := range c.group {
+				c.group[i] = known[k][g]
+			}
+			continue
+		}
 		for at := column.at; at < len(c.x); at += m.scheme.kept {
 			if c.x[at] >= 0 {
 				c.x[at] = float32(known[k][int(c.x[at])])
@@ -48,6 +54,9 @@ func (m *merger) add(p *parser, j *job) error {
 		return err
 	}
 	if err := files.Put(m.in, m.src, &t.y, c.y...); err != nil {
+		return err
+	}
+	if err := files.Put(m.in, m.src, &t.group, c.group...); err != nil {
 		return err
 	}
 	if len(t.y) > math.MaxInt32 {

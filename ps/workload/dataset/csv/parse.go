@@ -25,6 +25,7 @@ type chunk struct {
 	x                     []float32 // rows x kept columns; NaN: a missing number, -1: a missing text
 	wide                  []float64 // rows x columns of opWide
 	y                     []int32
+	group                 []int32   // rows, if a column groups them
 	news                  [][]fresh // by text column, and at last those of the class
 	text1, number1        *fresh    // the first class of that kind; nil: none
 	err                   *fault
@@ -49,17 +50,17 @@ func newParser(o *Options, s *scheme, d *dialect) *parser {
 // parse reads the records of a block, which are whole.
 func (p *parser) parse(b []byte, out *chunk) {
 	p.out = out
-	*out = chunk{x: out.x[:0], wide: out.wide[:0], y: out.y[:0], news: make([][]fresh, len(p.seen))}
+	*out = chunk{x: out.x[:0], wide: out.wide[:0], y: out.y[:0], group: out.group[:0], news: make([][]fresh, len(p.seen))}
 	for at := 0; at < len(b); {
 		if p.skip == 0 {
-			x, wide, missing := len(out.x), len(out.wide), out.missing
+			x, wide, group, missing := len(out.x), len(out.wide), len(out.group), out.missing
 			if next := p.plain(b, at); next > 0 {
 				at, p.isFirst = next, false
 				out.rows++
 				out.lines++
 				continue
 			}
-			out.x, out.wide, out.missing = out.x[:x], out.wide[:wide], missing
+			out.x, out.wide, out.group, out.missing = out.x[:x], out.wide[:wide], out.group[:group], missing
 		}
 		next, err := p.record(b[at:])
 		if err != nil {
@@ -89,12 +90,16 @@ func (p *parser) plain(b []byte, at int) (next int) {
 			}
 			at = end
 			switch op {
-			case opText:
+			case opText, opGroup:
 				number, ok := p.seen[texts].Number[string(field)]
 				if !ok { // also if it is missing
 					return 0
 				}
-				c.x = append(c.x, float32(number))
+				if op == opGroup {
+					c.group = append(c.group, number)
+				} else {
+					c.x = append(c.x, float32(number))
+				}
 				texts++
 			case opLabel:
 				var ok bool

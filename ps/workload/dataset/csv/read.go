@@ -163,7 +163,7 @@ func (r *reader) parse(src *files.Source, k *blocks, d *dialect, block []byte, l
 		return err
 	}
 	workers := min(runtime.GOMAXPROCS(0), workersMax)
-	flight := int64(workers+2) * int64(k.size+cap(j.out.x)*4+cap(j.out.wide)*8+cap(j.out.y)*4)
+	flight := int64(workers+2) * int64(k.size+cap(j.out.x)*4+cap(j.out.wide)*8+cap(j.out.y)*4+cap(j.out.group)*4)
 	if err := r.in.Take(src, flight); err != nil {
 		return err
 	}

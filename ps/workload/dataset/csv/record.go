@@ -84,7 +84,7 @@ func (p *parser) row(line string, isFirst bool) *fault {
 		rest = strings.Trim(line, " \t")
 		at = len(line) - len(strings.TrimLeft(line, " \t"))
 	}
-	texts, kept, wide, fault1 := 0, len(p.out.x), len(p.out.wide), (*fault)(nil)
+	texts, kept, wide, group, fault1 := 0, len(p.out.x), len(p.out.wide), len(p.out.group), (*fault)(nil)
 	y, n := int32(0), 0
 	for more := true; more; n++ {
 		var field string
@@ -105,7 +105,7 @@ func (p *parser) row(line string, isFirst bool) *fault {
 		switch p.ops[n] {
 		case opNumber, opWide:
 			err = p.number(value, p.ops[n] == opWide)
-		case opText:
+		case opText, opGroup:
 			err = p.text(value, texts, column)
 			texts++
 		case opLabel:
@@ -117,7 +117,7 @@ func (p *parser) row(line string, isFirst bool) *fault {
 	}
 	switch {
 	case n != len(p.ops):
-		p.out.x, p.out.wide = p.out.x[:kept], p.out.wide[:wide]
+		p.out.x, p.out.wide, p.out.group = p.out.x[:kept], p.out.wide[:wide], p.out.group[:group]
 		return &fault{0, 0, fmt.Errorf("%d values, want %d (%d features and the class)%s", n, len(p.ops), len(p.ops)-1, p.hint(line, isFirst))}
 	case fault1 != nil:
 		return fault1
@@ -175,6 +175,10 @@ func isNoText(field string) bool {
 
 // text appends the number of a text.
 func (p *parser) text(field string, k, column int) error {
+	if p.texts[k].at < 0 && isNoText(field) {
+		return fmt.Errorf("the value of column %s, which groups the rows, is missing (%s); remove the row", p.name(p.texts[k].column),
+			files.Clip(field))
+	}
 	if isNoText(field) {
 		if p.Missing != MissingMean {
 			return fmt.Errorf("the value of column %s is missing (%s); set data.missing: mean, which makes all of its columns 0, or remove the row",
@@ -190,6 +194,10 @@ func (p *parser) text(field string, k, column int) error {
 	number, isNew := p.seen[k].Add(field)
 	if isNew {
 		p.out.news[k] = append(p.out.news[k], fresh{p.seen[k].Names[number], fault{line: p.out.lines - 1, column: column}})
+	}
+	if p.texts[k].at < 0 {
+		p.out.group = append(p.out.group, number)
+		return nil
 	}
 	p.out.x = append(p.out.x, float32(number))
 	return nil

@@ -30,6 +30,10 @@ func (r *reader) say(path string, train, test *Table, found *Found) {
 		parts = append(parts, fmt.Sprintf("%d classes: %s", len(found.Names), classes.List(found.Names)))
 	}
 	for _, t := range s.texts {
+		if t.at < 0 {
+			parts = append(parts, fmt.Sprintf("column %s groups the rows, %d values", s.name(t.column), len(t.Names)))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("column %s has %d texts", s.name(t.column), len(found.Columns[t.column].Texts)))
 	}
 	if n := len(s.wide); n > 0 {

@@ -14,7 +14,7 @@ import (
 // Column describes a column of the files.
 type Column struct {
 	Name    string // "": the files have no header
-	Kind    string // number, standardize, onehot, class, or dropped
+	Kind    string // number, standardize, onehot, class, group, or dropped
 	Texts   []string
 	Missing int // values of both parts
 	// Of the training rows, as the files have them, divided by Options.Scale: of numbers that are not missing.
@@ -92,6 +92,11 @@ func (r *reader) settleColumns(path string, train, test *Table) ([]Column, error
 		case opSkip:
 			c.Kind = "dropped"
 			continue
+		case opGroup:
+			c.Kind = "group"
+			r.settleGroups(&s.texts[texts], train, test)
+			texts++
+			continue
 		case opText:
 			c.Kind = string(OneHot)
 			r.settleTexts(path, &s.texts[texts], train, test, c)
@@ -117,7 +122,7 @@ func (r *reader) settleColumns(path string, train, test *Table) ([]Column, error
 			colsMax)
 	}
 	for _, t := range []*Table{train, test} {
-		if t.cols, t.wide = cols, nil; len(s.texts) > 0 {
+		if t.cols, t.wide = cols, nil; cols != len(places) || slices.Contains(s.ops, opText) {
 			t.places = places
 		}
 	}
@@ -178,6 +183,16 @@ func (r *reader) settleTexts(path string, column *textColumn, train, test *Table
 	if len(c.Texts) > 0 && len(c.Texts)*2 > train.Rows() && train.Rows() >= rowsToJudge {
 		r.in.Notes = append(r.in.Notes, fmt.Sprintf("data: %s: column %s has %d different texts in %d training rows: is it a name? leave it out "+
 			"by data.drop: [%s]", path, r.scheme.name(column.column), len(c.Texts), train.Rows(), r.scheme.name(column.column)))
+	}
+}
+
+// settleGroups numbers groups in the order of their texts, which does not depend on that of rows.
+func (r *reader) settleGroups(column *textColumn, train, test *Table) {
+	number := column.Sort(strings.Compare)
+	for _, t := range []*Table{train, test} {
+		for i, g := range t.group {
+			t.group[i] = number[g]
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 type Table struct {
 	x      []float32 // rows x kept columns; a text is its number, -1 if it is none of the training rows
 	y      []int32
+	group  []int32   // of each row, the number of its group; none if no column groups the rows
 	wide   []float64 // rows x columns that are standardized, while they are read
 	kept   int
 	cols   int
@@ -27,7 +28,10 @@ func (t *Table) Cols() int { return t.cols }
 func (t *Table) Label(row int) int32 { return t.y[row] }
 
 // Bytes is the memory of the table.
-func (t *Table) Bytes() int64 { return 4 * int64(cap(t.x)+cap(t.y)) }
+func (t *Table) Bytes() int64 { return 4 * int64(cap(t.x)+cap(t.y)+cap(t.group)) }
+
+// Group is the number of the group of each row, from 0; nil: no column groups the rows.
+func (t *Table) Group() []int32 { return t.group }
 
 // Fill gathers rows: values into x (len(rows) x Cols, row-major), class numbers into y.
 func (t *Table) Fill(x []float32, y []int32, rows []int32) {
@@ -70,7 +74,7 @@ func (t *Table) Entries(row int, put func(column int32, value float32)) {
 func (t *Table) split(path string, share float64, seed uint64, test *Table, in *files.Reading) error {
 	rows := len(t.y)
 	kept, wide := len(t.x)/rows, len(t.wide)/rows
-	if err := in.Take(nil, 8*int64(rows)+int64(share*float64(rows)+1)*int64(4*kept+8*wide+4)); err != nil {
+	if err := in.Take(nil, 8*int64(rows)+int64(share*float64(rows)+1)*int64(4*kept+8*wide+8)); err != nil {
 		return err
 	}
 	picked, err := files.TestRows(path, rows, share, seed)
@@ -79,6 +83,9 @@ func (t *Table) split(path string, share float64, seed uint64, test *Table, in *
 	}
 	t.x, test.x = files.Part(t.x, kept, picked)
 	t.y, test.y = files.Part(t.y, 1, picked)
+	if len(t.group) > 0 {
+		t.group, test.group = files.Part(t.group, 1, picked)
+	}
 	if wide > 0 {
 		t.wide, test.wide = files.Part(t.wide, wide, picked)
 	}
