@@ -182,12 +182,20 @@ func rawLabel(label string, s Spec, labels *classes.Labels, isTest bool) (int32,
 	case v != math.Trunc(v):
 		return 0, fmt.Errorf("label %s is not a whole number: classes are, and values to predict (regression) are not read", files.Clip(label))
 	case s.Classes > 2 && (v < 0 || v >= float64(s.Classes)):
-		return 0, fmt.Errorf("label %s is out of range, must be 0 to %d", label, s.Classes-1)
+		return 0, fmt.Errorf("label %s is out of range, must be 0 to %d", plainClip(label), s.Classes-1)
 	case math.Abs(v) >= classes.Max:
-		return 0, fmt.Errorf("label %s is out of range, must be %d to %d: number the classes from 0, without gaps", label,
+		return 0, fmt.Errorf("label %s is out of range, must be %d to %d: number the classes from 0, without gaps", plainClip(label),
 			1-classes.Max, classes.Max-1)
 	}
 	return int32(v), labels.Admit(false, label)
+}
+
+// plainClip is a label for a message, without quotes; of a long one only the beginning.
+func plainClip(label string) string {
+	if len(label) > 20 {
+		return files.Clip(label)
+	}
+	return label
 }
 
 // settle numbers classes and columns from 0, over both tables. If an index 0 occurs, indices count from 0, unless the spec says otherwise.

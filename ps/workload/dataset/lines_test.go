@@ -232,7 +232,11 @@ func TestDataAreRegularFiles(t *testing.T) {
 // An error about a value of megabytes quotes only its beginning.
 func TestErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("x", 1<<19)
-	for name, line := range map[string]string{"csv": "1," + long, "libsvm": "1 " + long, "ratings": "1,2," + long} {
+	digits := strings.Repeat("7", 1<<19)
+	for name, line := range map[string]string{"csv": "1," + long, "libsvm": "1 " + long, "ratings": "1,2," + long,
+		"csv ": "1," + digits, "csv  ": digits + ",0", "libsvm ": digits + " 1:1", "libsvm  ": "1 " + digits + ":1", "libsvm   ": "1 1:" + digits,
+		"ratings ": "1,2," + digits, "ratings  ": digits + ",2,-" + long, " ratings": "-" + digits + ",1,1", "  ratings": long + ",NA,1"} {
+		name = strings.TrimSpace(name)
 		_, err := Load(Spec{Set: name, Path: filepath.Join(write(t, map[string]string{"a": line + "\n"}), "a")})
 		if err == nil || len(err.Error()) > 500 {
 			t.Errorf("%s: an error of %d bytes", name, len(fmt.Sprint(err)))

@@ -213,9 +213,9 @@ func (p *parser) class(field string, column int) (int32, error) {
 		return 0, fmt.Errorf("label %s is not a whole number: classes are; name the column of the class, as in data.label: last",
 			files.Clip(field))
 	case isNumber && p.Classes > 0 && v >= float64(p.Classes):
-		return 0, fmt.Errorf("label %.0f is out of range, must be 0 to %d", v, p.Classes-1)
+		return 0, fmt.Errorf("label %.6g is out of range, must be 0 to %d", v, p.Classes-1)
 	case isNumber && math.Abs(v) >= classes.Max:
-		return 0, fmt.Errorf("label %.0f is out of range, must be %d to %d; number the classes from 0, without gaps", v, 1-classes.Max,
+		return 0, fmt.Errorf("label %.9g is out of range, must be %d to %d; number the classes from 0, without gaps", v, 1-classes.Max,
 			classes.Max-1)
 	case isNumber:
 		if p.out.number1 == nil {
