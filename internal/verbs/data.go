@@ -10,6 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"fluentps/internal/configs"
+	"fluentps/internal/configs/diag"
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
 	"fluentps/ps/workload"
@@ -25,7 +27,8 @@ func dataCommand() *cli.Command {
 		ArgsUsage: "CONFIG | SET PATH",
 		Description: "SET is the reader, one of: " + strings.Join(dataset.SetNames(), " ") +
 			". PATH is the folder of idx and cifar10, and the\n" +
-			"training file of csv, libsvm and ratings; each file may be packed with gzip, zstd or bzip2.\n" + precedence,
+			"training file of csv, libsvm and ratings; each file may be packed with gzip, zstd or bzip2.\n" +
+			"--set also takes keys of data beside SET PATH: --set data.label=species.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm and ratings; with SET PATH only"},
 			setFlag(),
@@ -77,9 +80,34 @@ func dataSpec(c *cli.Context) (workload.DataSpec, error) {
 	case !slices.Contains(dataset.SetNames(), args[0]):
 		return workload.DataSpec{}, usagef("data: %s", unknown("data set", args[0], dataset.SetNames()))
 	case c.IsSet("set"):
-		return workload.DataSpec{}, usagef("data: --set goes with a CONFIG, not with SET PATH")
+		return dataOver(c, args[0], args[1])
 	}
 	return workload.DataSpec{Set: args[0], Path: args[1], Test: c.String("test")}, nil
+}
+
+// dataOver is the data set of SET PATH with the keys of --set, as a configuration reads them.
+func dataOver(c *cli.Context, set, path string) (workload.DataSpec, error) {
+	for _, s := range c.StringSlice("set") {
+		if !strings.HasPrefix(s, "data.") {
+			return workload.DataSpec{}, usagef("data: --set %s: with SET PATH, --set takes the keys of data alone, such as data.label=last", s)
+		}
+	}
+	model := "softmax"
+	if slices.Contains(dataset.RatingSetNames(), set) {
+		model = "matrix_factorization"
+	}
+	text := fmt.Sprintf("name: data\ndata: {set: %s, path: %s}\nmodel: {name: %s}\ntrain: {batch_per_worker: 1, optimizer: {lr: 1}, "+
+		"stop: {epochs: 1}}\n", set, diag.FormatString(path), model)
+	o := configs.Options{Set: c.StringSlice("set")}
+	if c.IsSet("test") {
+		o.Set = append(o.Set, "data.test="+diag.FormatString(c.String("test")))
+	}
+	in := &input{file: "SET PATH", src: []byte(text)}
+	in.cfg, in.origins, in.diags = configs.Parse(in.file, in.src, o)
+	if err := in.problem(); err != nil {
+		return workload.DataSpec{}, err
+	}
+	return layout.DataSpec(in.cfg), nil
 }
 
 // classesShown is the most classes that the table lists.

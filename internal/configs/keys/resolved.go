@@ -123,7 +123,9 @@ func (p *printer) table(t *Table, first, rest string) {
 }
 
 // isShown says whether a leaf is printed: it has a value, with the values of the other keys.
-func (t *Table) isShown(l *Leaf) bool { return t.Met(l) && (l.Def != "" || l.Required || !isZero(l.Ptr)) }
+func (t *Table) isShown(l *Leaf) bool {
+	return t.Met(l) && (l.Def != "" || l.Required || !isZero(l.Ptr))
+}
 
 // shown is the path at which a leaf is printed: a word whose section has other keys now is the name in it.
 func (t *Table) shown(l *Leaf) string {
