@@ -26,15 +26,6 @@ var delimiters = []struct {
 	sep  byte
 }{{"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"bar", '|'}, {"space", ' '}}
 
-// Delimiters lists the values of Options.Delimiter.
-func Delimiters() []string {
-	names := []string{"auto"}
-	for _, d := range delimiters {
-		names = append(names, d.name)
-	}
-	return names
-}
-
 func delimiterName(sep byte) string {
 	return delimiters[slices.IndexFunc(delimiters, func(d struct {
 		name string
