@@ -43,8 +43,8 @@ bytearray(data)
 print(time.perf_counter() - start)' "$TMP/large.csv")" >>"$TMP/rounds"
 done
 median() { awk "{ print $1 }" "$TMP/rounds" | sort -g | sed -n 3p; }
-wall=$(median '$1 / $3') cpu=$(median '$2 / $4')
-figure "$(stat -c %s "$TMP/large.csv") bytes: pandas $(printf %.2f "$(median '$1')") s, ours $(printf %.2f "$(median '$3')") s," \
-	"a copy in memory $(printf %.2f "$(median '$5')") s"
+wall=$(median "\$1 / \$3") cpu=$(median "\$2 / \$4")
+figure "$(stat -c %s "$TMP/large.csv") bytes: pandas $(printf %.2f "$(median "\$1")") s, ours $(printf %.2f "$(median "\$3")") s," \
+	"a copy in memory $(printf %.2f "$(median "\$5")") s"
 figure "$(printf %.2f "$wall") times as fast as pandas in wall time (at least 2), $(printf %.2f "$cpu") in processor time (at least 1)"
 must "$wall >= 2 && $cpu >= 1" "csv beside pandas"
