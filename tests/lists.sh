@@ -10,9 +10,9 @@ pure_packages() {
 # shellcheck disable=SC2034 # for those who source this
 alone="ps/workload internal/configs internal/show/metrics/timings internal/show/params internal/disk/checkpoint internal/disk/foreign internal/plan/references internal/show/verify internal/sim/whatif internal/comm/inflight internal/core/tasks internal/show/report/folder ps/scheme/example ps/scheme/schemetest"
 
-# Below them this one does: its program is another process.
+# Below them these do: a program that is another process, and parsers of several blocks at a time.
 # shellcheck disable=SC2034
-not_alone="ps/workload/external"
+not_alone="ps/workload/external ps/workload/dataset/csv"
 
 # raced_packages are the packages that stage race runs whole, one a line: those that are not pure and not alone, without package bench,
 # which times kernels in plain Go and drives runs of runtime, and without what starts other programs.
@@ -21,7 +21,8 @@ raced_packages() {
 	without=$(pure_packages) || return
 	go list ./internal/... ./ps/... |
 		grep -vE "^fluentps/(($without)\$|(${alone// /|}|internal/rank/bench|internal/rank/runtime|internal/verbs|internal/plan/slurm)(/|\$))"
-	go list "./$not_alone"
+	# shellcheck disable=SC2086,SC2046 # one argument per package
+	go list $(printf './%s ' $not_alone)
 }
 
 # raced_tests are the tests of internal/rank/runtime that stage race runs, as one regular expression.

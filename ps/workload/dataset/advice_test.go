@@ -47,7 +47,7 @@ func TestAdviceFollowsFromTheLine(t *testing.T) {
 		first, other string // in the error: of the first line, of another; "": as of the first
 	}{
 		{"csv", "1,x,0", `value "x" is not a number; if column 2 has texts, write data.columns: {2: onehot}`, ""},
-		{"csv", "1,2,Iris-setosa", `class "0" is no text, but those of the rows above are, such as "Iris-setosa"; write all classes as texts`,
+		{"csv", "1,7,Iris-setosa", `class "0" is no text, but those of the rows above are, such as "Iris-setosa"; write all classes as texts`,
 			`class "Iris-setosa" is no whole number, but those of the rows above are, such as "0"`},
 		{"csv", "1,2,1.5", `label "1.5" is not a whole number`, ""},
 		{"csv", "1,2,-9999999", `label -9999999 is out of range, must be -1048575 to 1048575; number the classes from 0`, ""},

@@ -3,6 +3,7 @@ package dataset
 import (
 	"fluentps/ps/workload/dataset/csv"
 	"fluentps/ps/workload/dataset/files"
+	"fmt"
 )
 
 // rowsTable is a dense table of float32.
@@ -37,6 +38,23 @@ func (t textRows) fillSparse(e *Entries, y []int32, rows []int32) {
 	}
 }
 
+// noteTwice notes files with the same bytes. The first ones are training files.
+func noteTwice(in *files.Reading, training int) {
+	first := map[string]int{}
+	for i, f := range in.Files {
+		was, known := first[f.SHA256]
+		if !known {
+			first[f.SHA256] = i
+			continue
+		}
+		what := "the rows are read twice"
+		if was < training && i >= training {
+			what = "the test rows are training rows, too"
+		}
+		in.Notes = append(in.Notes, fmt.Sprintf("data: %s has the same bytes as %s: %s", f.Path, in.Files[was].Path, what))
+	}
+}
+
 func loadCSV(s Spec, in *files.Reading) (*Set, error) {
 	o := s.CSV
 	o.Label, o.Scale, o.Classes, o.Features, o.Split, o.Seed = s.Label, s.Scale, s.Classes, s.Features, s.Split, s.SplitSeed
@@ -57,5 +75,7 @@ func loadCSV(s Spec, in *files.Reading) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Set{Train: textRows{train}, Test: textRows{test}, Classes: found.Classes, ClassNames: found.Names, Columns: found.Columns}, nil
+	noteTwice(in, len(paths))
+	return &Set{parts: len(paths), Train: textRows{train}, Test: textRows{test}, Classes: found.Classes,
+		ClassNames: found.Names, Columns: found.Columns}, nil
 }

@@ -46,8 +46,9 @@ type Set struct {
 	Notes                 []string  // what a user should know about the files: it may be a mistake
 	Found                 []string  // what the reader has found out about the files by itself, a line each
 
-	spec Spec  // the argument of Load
-	peak int64 // the most memory that its rows took at once while they were read, in bytes
+	parts int   // so many of Files are training files; 0: all but one, or all
+	spec  Spec  // the argument of Load
+	peak  int64 // the most memory that its rows took at once while they were read, in bytes
 }
 
 // Image is the shape of a row that is an image: Channels planes, one after the other, of Height x Width values, row-major
@@ -256,6 +257,9 @@ func (s *Set) SHA256() string {
 	if s.spec.Split > 0 {
 		fmt.Fprintln(h, "split", s.spec.Split, s.spec.SplitSeed)
 	}
+	if s.parts > 1 || s.parts > 0 && len(s.Files) > s.parts+1 {
+		fmt.Fprintln(h, "training files", s.parts)
+	}
 	for _, f := range s.Files {
 		fmt.Fprintf(h, "%s %s\n", f.Name, f.SHA256)
 	}
@@ -331,24 +335,6 @@ func (s *Set) describe(t Table) Part {
 		p.Values.Deviation = math.Sqrt(max(0, squares/n-p.Values.Mean*p.Values.Mean))
 	}
 	return p
-}
-
-// labelled is a table that returns the class of a row without its values. A row may have many more values than its file.
-type labelled interface{ label(row int) int32 }
-
-func (s *Set) count(t Table, counts []int) {
-	rows := t.Rows()
-	if l, ok := classesOf(t); ok {
-		for r := range rows {
-			counts[l.label(r)]++
-		}
-		return
-	}
-	x, y := make([]float32, t.Cols()), make([]int32, 1)
-	for r := range rows {
-		t.Fill(x, y, []int32{int32(r)})
-		counts[y[0]]++
-	}
 }
 
 // firstRows shows only the first rows of a table.

@@ -29,7 +29,7 @@ func (d *identifiers) number(field string, tables []*rowsTable, src *files.Sourc
 		return int(n), nil
 	case whole && n < 0:
 		return 0, fmt.Errorf("%s %d is out of range, must be 0 to %d; number rows and columns from 0, without gaps", d.what, n, matrixMax-1)
-	case !whole && number:
+	case !whole && number && !text.Digits(field):
 		return 0, fmt.Errorf("%s %s is not a whole number", d.what, files.Clip(field))
 	case !whole && (text.IsMissing(field) || strings.Contains(field, "::")):
 		return 0, fmt.Errorf("%s %s names nothing", d.what, files.Clip(field))

@@ -59,14 +59,15 @@ func loadLIBSVM(s Spec, in *files.Reading) (*Set, error) {
 			return nil, err
 		}
 	}
-	if s.Split > 0 {
-		if err := train.split(s, test, in); err != nil {
-			return nil, err
-		}
-	}
 	count, names, err := settle(s, in, train, test)
 	if err != nil {
 		return nil, err
+	}
+	if s.Split > 0 { // the numbers of classes do not depend on the split
+		if err := train.split(s, test, in); err != nil {
+			return nil, err
+		}
+		classes.NoteSplit(in, s.Path, train.y, test.y, names)
 	}
 	return &Set{Train: train, Test: test, Classes: count, ClassNames: names}, nil
 }

@@ -29,6 +29,8 @@ type ratingsReader struct {
 	tables []*rowsTable // of all files so far
 	ids    [2]identifiers
 	matrix Matrix // just large enough for all ratings, and for the sizes of MatrixMarket
+	plain  string // a file that is not of MatrixMarket, and
+	market string // one that is; "": there is none
 }
 
 func loadRatings(s Spec, in *files.Reading) (*Set, error) {
@@ -95,7 +97,7 @@ const ratingLineMax = 1 << 20
 // value is ignored, and so are blank lines. A file with the head of MatrixMarket counts from 1.
 func (r *ratingsReader) parse(src *files.Source, t *rowsTable) error {
 	lines := text.NewLines(src, r.in, ratingLineMax, "want lines of row,column,value")
-	form := ratingForm{r: r, src: src, t: t}
+	form, plain := ratingForm{r: r, src: src, t: t}, r.plain
 	for {
 		raw, err := lines.Next()
 		if err == io.EOF {
@@ -125,6 +127,13 @@ func (r *ratingsReader) parse(src *files.Source, t *rowsTable) error {
 	}
 	if len(t.y) == 0 {
 		return fmt.Errorf("data: %s: no ratings", src.Path)
+	}
+	if r.plain = src.Path; form.market != nil {
+		r.plain, r.market = plain, src.Path
+	}
+	if r.plain != "" && r.market != "" {
+		return fmt.Errorf("data: %s is of MatrixMarket, whose rows and columns have the numbers from 1, and %s is not: write both in one form",
+			r.market, r.plain)
 	}
 	if m := form.market; m != nil {
 		if m.entries != len(t.y) {

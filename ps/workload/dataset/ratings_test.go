@@ -76,6 +76,7 @@ func TestIdentifiers(t *testing.T) {
 		{"large numbers", "76561198000,10,3\n3,20000000,4\n", "3,5,1\n", []float32{1, 1, 3, 0, 2, 4, 0, 0, 1},
 			"[3 76561198000]", "[5 10 20000000]",
 			Matrix{2, 3}},
+		{"beyond int64", "18446744073709551615,1,3\n2,1,4\n", "", []float32{0, 1, 3, 1, 1, 4}, "[18446744073709551615 2]", "[]", Matrix{2, 2}},
 		{"quoted numbers", "\"4\";\"1\";\"3.5\"\n\"0\";\"2\";\"1\"\n", "", []float32{4, 1, 3.5, 0, 2, 1}, "[]", "[]", Matrix{5, 3}},
 		{"MatrixMarket", "%%MatrixMarket matrix coordinate real general\n% by scipy\n4 3 2\n1 2 0.5\n3 3 -4\n", "",
 			[]float32{0, 1, 0.5, 2, 2, -4}, "[]", "[]",
@@ -98,6 +99,57 @@ func TestIdentifiers(t *testing.T) {
 			fmt.Sprint(set.ColumnNames) != c.columns {
 			t.Errorf("%s: %v of %+v, rows %v, columns %v", c.name, got, set.Matrix, set.RowNames, set.ColumnNames)
 		}
+	}
+}
+
+// Rows of MatrixMarket have numbers from 1, and those of other files from 0 or names: a set has one kind of files.
+func TestMarketAndOtherRatings(t *testing.T) {
+	market := "%%MatrixMarket matrix coordinate real general\n2 2 1\n2 2 3.0\n"
+	for _, c := range [][2]string{{"alice,a,3\nbob,b,4\n", market}, {market, "1,1,3\n"}} {
+		dir := write(t, map[string]string{"a": c[0], "b": c[1]})
+		_, err := Load(Spec{Set: "ratings", Path: filepath.Join(dir, "a"), Test: filepath.Join(dir, "b")})
+		if err == nil || !strings.Contains(err.Error(), "is of MatrixMarket, whose rows and columns have the numbers from 1, and") {
+			t.Errorf("%q: %v", c, err)
+		}
+	}
+	dir := write(t, map[string]string{"a": market, "b": market})
+	if _, err := Load(Spec{Set: "ratings", Path: filepath.Join(dir, "a"), Test: filepath.Join(dir, "b")}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Which files are for training is part of the sum, and files that are read twice are noted.
+func TestFilesOfBothParts(t *testing.T) {
+	dir := write(t, map[string]string{"p1": "1,2,0\n3,4,1\n", "p2": "1,3,0\n", "p3": "1,4,1\n", "q": "1,2,0\n3,4,1\n",
+		"r1.gz": "1,2,0\n", "r2.gz": "1,3,1\n"})
+	load := func(path, test string) *Set {
+		s := Spec{Set: "csv", Path: filepath.Join(dir, path)}
+		if test != "" {
+			s.Test = filepath.Join(dir, test)
+		}
+		set, err := Load(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	sums := map[string]bool{}
+	for _, of := range [][2]string{{"p[12]", "p3"}, {"p1", "p[23]"}, {"p[123]", ""}, {"p1", "p2"}, {"p[12]", ""}} {
+		set := load(of[0], of[1])
+		if sums[set.SHA256()] || len(set.Notes) > 0 {
+			t.Errorf("%v: the sum of another set: %v, notes %q", of, sums[set.SHA256()], set.Notes)
+		}
+		sums[set.SHA256()] = true
+	}
+	if notes := fmt.Sprint(load("p1", "q").Notes); !strings.Contains(notes, "the test rows are training rows, too") {
+		t.Errorf("the training file as the test file: %s", notes)
+	}
+	notes := fmt.Sprint(load("[pq]*", "").Notes)
+	if !strings.Contains(notes, "q has the same bytes as ") || !strings.Contains(notes, "the rows are read twice") {
+		t.Errorf("a file twice: %s", notes)
+	}
+	if n := load("r?", "").Train.Rows(); n != 2 {
+		t.Errorf("%d rows of packed files", n)
 	}
 }
 

@@ -25,3 +25,21 @@ func (s *Set) sample() (all []Sample) {
 	}
 	return all
 }
+
+// labelled is a table that returns the class of a row without its values. A row may have many more values than its file.
+type labelled interface{ label(row int) int32 }
+
+func (s *Set) count(t Table, counts []int) {
+	rows := t.Rows()
+	if l, ok := classesOf(t); ok {
+		for r := range rows {
+			counts[l.label(r)]++
+		}
+		return
+	}
+	x, y := make([]float32, t.Cols()), make([]int32, 1)
+	for r := range rows {
+		t.Fill(x, y, []int32{int32(r)})
+		counts[y[0]]++
+	}
+}

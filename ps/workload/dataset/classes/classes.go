@@ -4,6 +4,7 @@ package classes
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fluentps/ps/workload/dataset/files"
@@ -143,5 +144,29 @@ func noteEmpty(in *files.Reading, path string, train []int32, names []string, co
 	}
 	if full == 1 {
 		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: all training rows are of class %s", path, List(names[train[0]:train[0]+1])))
+	}
+}
+
+// NoteSplit notes classes of which a split has left rows in the test part alone.
+func NoteSplit(in *files.Reading, path string, train, test []int32, names []string) {
+	has := map[int32]bool{}
+	for _, y := range train {
+		has[y] = true
+	}
+	var missing []string
+	for _, y := range test {
+		if has[y] {
+			continue
+		}
+		has[y] = true
+		if int(y) < len(names) {
+			missing = append(missing, names[y])
+		} else {
+			missing = append(missing, strconv.Itoa(int(y)))
+		}
+	}
+	if slices.Sort(missing); missing != nil {
+		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: the split leaves all rows of class %s in the test part: another data.split.seed, or "+
+			"a smaller data.split.test, may leave some for training", path, List(missing)))
 	}
 }

@@ -18,6 +18,7 @@ type blocks struct {
 	ended bool
 	open  bool // the last line has no end
 	line  int  // the number of the line with which the next block begins
+	last  int  // the number of the last line, once it has been read
 }
 
 // blockBytes is the size of a block, in bytes.
@@ -51,7 +52,7 @@ func (k *blocks) next(b []byte) (block []byte, line int, err error) {
 		switch {
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			k.ended = true
-			if len(b) > 0 {
+			if k.last = line + lineEnds(b); len(b) > 0 {
 				k.open = b[len(b)-1] != '\n' && b[len(b)-1] != '\r'
 			}
 			if len(b) == 0 {
@@ -87,14 +88,7 @@ func (k *blocks) cut(b []byte) int {
 	}
 	for at := 0; ; {
 		rest := b[at:]
-		var next int
-		if len(rest) > 0 && rest[0] == '#' {
-			if n := bytes.IndexAny(rest, "\r\n"); n >= 0 {
-				next = endOf(rest, n)
-			}
-		} else if len(rest) > 0 {
-			_, next = lineEnd(rest)
-		}
+		_, next := lineEnd(rest)
 		if next == 0 || next == len(rest) && rest[next-1] == '\r' { // a line feed may follow
 			return at
 		}

@@ -9,6 +9,7 @@ package csv
 import (
 	"strings"
 
+	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/files"
 )
 
@@ -86,14 +87,15 @@ func Read(paths, tests []string, o Options, in *files.Reading) (train, test *Tab
 
 // settle numbers the classes and makes the columns those of the model, after all files have been read.
 func (r *reader) settle(path string, train, test *Table) (found Found, err error) {
-	if !r.isTest && r.Split > 0 {
-		if err = train.split(path, r.Split, r.Seed, test, r.in); err != nil {
-			return found, err
-		}
-	}
 	r.noteClasses(path, train)
 	if found.Classes, found.Names, err = r.labels.Settle(r.in, path, train.y, test.y, r.Classes); err != nil {
 		return found, err
+	}
+	if !r.isTest && r.Split > 0 { // the numbers of classes do not depend on the split
+		if err = train.split(path, r.Split, r.Seed, test, r.in); err != nil {
+			return found, err
+		}
+		classes.NoteSplit(r.in, path, train.y, test.y, found.Names)
 	}
 	if found.Columns, err = r.settleColumns(path, train, test); err != nil {
 		return found, err

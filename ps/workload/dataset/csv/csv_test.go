@@ -112,7 +112,26 @@ func TestOptions(t *testing.T) {
 		{"letters, said", "p,x\ne,y\n", "",
 			Options{Header: "false", Label: "first", Columns: kinds("2", "onehot")}, "1 0 1\n0 1 0\n", "2 classes: \"e\", \"p\""},
 		{"a header with years", "id,2019,2020,c\n5,6,7,0\n8,9,1,1\n", "",
-			Options{}, "", `a:1:1: value "id" is not a number; if column 1 has texts`},
+			Options{}, "", "some are numbers in turn, and no other line has its words; set data.header: true or false"},
+		{"a header with years, said", "id,2019,2020,c\n5,6,7,0\n8,9,1,1\n", "", Options{Header: "true"}, "5 6 7 0\n8 9 1 1\n", ""},
+		{"pandas, an array and a class", "0,1,2,class\n1.5,3,1,no\n2.5,3,1,yes\n", "", Options{}, "", "set data.header: true or false"},
+		{"the same texts in other lines", "1,2,no\n3,4,yes\n5,6,no\n", "", Options{}, "1 2 0\n3 4 1\n5 6 0\n", ""},
+		{"a column without texts", "a,b,y\n1,NA,no\n2,NA,yes\n", "", Options{Missing: "mean", Columns: kinds("b", "onehot")}, "",
+			`column "b" has no text in any training row: leave it out by data.drop: ["b"]`},
+		{"a comment in place of a dropped field", "id,a,y\n1,10,0\n2,11,1\n#3,12,1\n", "", Options{Drop: "id"}, "10 0\n11 1\n",
+			"1 line of comments skipped"},
+		{"a quote in a comment", "# disk of 5\" size\na,b,y\n# 3\" disk\n1,2,0\n2,3,1\n", "", Options{}, "1 2 0\n2 3 1\n", "header found"},
+		{"a number behind lines in quotes", "a,note,b,y\n1,\"x\ny\",2,0\n2,\"p\nq\",zz9,1\n", "",
+			Options{Columns: kinds("note", "onehot")}, "", "a:5:4: value"},
+		{"a class behind lines in quotes", "a,note,y\n1,\"x\r\ny\",0\n2,\"p\r\nq\",zz9\n", "", Options{Columns: kinds("note", "onehot")}, "",
+			"a:5:4: class"},
+		{"an empty last column", "a,b,y,\n1,1,0,\n2,2,1,\n", "", Options{}, "", "would be the class: name the column of the class in data.label"},
+		{"an empty last column, said", "a,b,y,\n1,1,0,\n2,2,1,\n", "", Options{Label: "y", Drop: "4"}, "1 1 0\n2 2 1\n", ""},
+		{"texts of the test rows in the order", "a,b\n2,0\n10,1\n3,0\n", "a,b\nx,1\n", Options{Columns: kinds("a", "onehot")},
+			"1 0 0 0\n0 0 1 1\n0 1 0 0\n", ""},
+		{"a field too few, and a space", "1 a yes\n3 b \n", "", Options{Delimiter: "space", Label: "2", Drop: "3"}, "", "2 values, want 3"},
+		{"commas for both", "1,5,2\n", "", Options{Delimiter: "comma", Decimal: "comma"}, "", "are both comma"},
+		{"ones and twos", "1,2,2\n1.5,2.5,1\n2.5,3,0\n", "", Options{}, "1 2 2\n1.5 2.5 1\n2.5 3 0\n", ""},
 		{"lines in quotes", "a,b\n1,\"x\ny\"\n2,z\n", "", Options{}, "1 0\n2 1\n", "2 classes: \"x\\ny\", \"z\""},
 		{"an error behind lines in quotes", "a,b\n1,\"x\ny\"\nq,z\n", "", Options{}, "", "a:4:1: value"},
 		{"classes from 1", "1,1\n2,3\n", "", Options{}, "1 0\n2 1\n", "classes are 1, 3, and are numbered 0 to 1"},
@@ -166,6 +185,37 @@ func TestOptions(t *testing.T) {
 		if got := show(train); got != c.train || !strings.Contains(said, c.want) {
 			t.Errorf("%s: rows %q, said %q; want %q, %q", c.name, got, said, c.train, c.want)
 		}
+	}
+}
+
+// A split numbers the classes of all rows, and says of which it has left none for training. The last line is named whatever the size.
+func TestRareClasses(t *testing.T) {
+	var text strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&text, "%d.5,%d\n", i, 1+i%2)
+	}
+	text.WriteString("5,3\n")
+	dir := writeTo(t, text.String(), strings.Repeat("1,2,0\n", 60_000)+"3,4,1")
+	noted := 0
+	for seed := range uint64(20) {
+		in := files.New(0)
+		_, test, found, err := Read([]string{filepath.Join(dir, "a")}, nil, Options{Split: 0.3, Seed: seed}, in)
+		if err != nil || found.Classes != 3 || fmt.Sprint(found.Names) != "[1 2 3]" {
+			t.Fatalf("seed %d: %v, %v", seed, err, found.Names)
+		}
+		if has := slices.Contains(test.y, 2); has != strings.Contains(strings.Join(in.Notes, "\n"), `leaves all rows of class "3" in the test part`) {
+			t.Errorf("seed %d: the class is in the test part: %v; notes %q", seed, has, in.Notes)
+		} else if has {
+			noted++
+		}
+	}
+	if noted == 0 || noted == 20 {
+		t.Errorf("%d of 20 splits have the class in the test part", noted)
+	}
+	in := files.New(0)
+	_, _, _, err := Read([]string{filepath.Join(dir, "b")}, nil, Options{}, in)
+	if err != nil || !strings.Contains(fmt.Sprint(in.Notes), "line 60001, the last,") {
+		t.Errorf("%v, notes %q", err, in.Notes)
 	}
 }
 

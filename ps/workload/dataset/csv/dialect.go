@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fluentps/ps/workload/dataset/files"
@@ -50,6 +51,9 @@ func (o *Options) find(path string, head []byte, more bool, like *dialect) (d di
 	}
 	all = slices.DeleteFunc(all, func(line string) bool { return text.Blank([]byte(line)) || line[0] == '#' })
 	all = all[:min(len(all), linesToJudge)]
+	if o.Delimiter == "comma" && o.Decimal == DecimalComma {
+		return d, fmt.Errorf("data: %s: data.delimiter and data.decimal are both comma: set data.delimiter to what separates the values", path)
+	}
 	switch at := slices.IndexFunc(delimiters, func(d struct {
 		name string
 		sep  byte
@@ -86,8 +90,8 @@ func (d *dialect) findHeader(path string, all []string, header string, like *dia
 		return nil
 	case like != nil && like.header != nil:
 		if !isNames && !slices.Equal(names, like.header) {
-			return fmt.Errorf("data: %s: the first line is no header, and the first file has one: write the same header into all files, or set "+
-				"data.header: false for files without", path)
+			return fmt.Errorf("data: %s: the first line is no header, and the first file has one: write the same header into this file, or remove "+
+				"it from the others", path)
 		}
 	case like != nil:
 		if isNames && len(row) == len(names) && slices.ContainsFunc(row, func(f string) bool { return isNumberWith(f, d.point) }) {
@@ -101,6 +105,9 @@ func (d *dialect) findHeader(path string, all []string, header string, like *dia
 	case isNames && len(row) == len(names) && len(names) > 1:
 		return fmt.Errorf("data: %s: it cannot be told whether the first line, %s, has the names of the columns, because the other lines "+
 			"have no numbers: set data.header: true or false", path, files.Clip(all[0]))
+	case isNumbered(all, d.sep) && len(row) == len(names):
+		return fmt.Errorf("data: %s: it cannot be told whether the first line, %s, has the names of the columns: some are numbers in turn, and "+
+			"no other line has its words; set data.header: true or false", path, files.Clip(all[0]))
 	case isCount(names) && len(row) == len(names):
 		return fmt.Errorf("data: %s: it cannot be told whether the first line, %s, has the names of the columns: they are numbers in turn, "+
 			"as pandas names columns; set data.header: true or false", path, files.Clip(all[0]))
@@ -114,11 +121,31 @@ func (d *dialect) findHeader(path string, all []string, header string, like *dia
 // isCount says whether fields are 0, 1, 2 and so on, or 1, 2, 3 and so on.
 func isCount(fields []string) bool {
 	for i, f := range fields {
-		if f != fmt.Sprint(i) && f != fmt.Sprint(i+1) || len(fields) < 3 {
+		if first, err := strconv.Atoi(fields[0]); err != nil || first != 0 && first != 1 || f != strconv.Itoa(first+i) {
 			return false
 		}
 	}
-	return fields[0] != fields[1]
+	return len(fields) > 2
+}
+
+// isNumbered says whether the first line may be a header some of whose names are numbers in turn, such as years: it has whole numbers, each
+// one more than the one before, and words that no other line has in their places.
+func isNumbered(all []string, sep byte) bool {
+	names, before, numbers, words := fieldsOf(all[0], sep), 0, 0, 0
+	for i, name := range names {
+		if n, err := strconv.Atoi(name); err == nil && (numbers == 0 || n == before+1) {
+			before, numbers = n, numbers+1
+			continue
+		}
+		if !text.IsWord(name) || slices.ContainsFunc(all[1:], func(line string) bool {
+			fields := fieldsOf(line, sep)
+			return i < len(fields) && fields[i] == name
+		}) {
+			return false
+		}
+		words++
+	}
+	return numbers > 1 && words > 0
 }
 
 // separatorOf is the one separator that cuts all lines into as many fields, some column of which are numbers.
@@ -219,13 +246,14 @@ func linesOf(head []byte, more bool) (all []string) {
 	return all
 }
 
-// lineEnd is where the first line ends, and where the next one begins; next is 0 if there is no end. An end in quotes is none.
+// lineEnd is where the first line ends, and where the next one begins; next is 0 if there is no end. An end in quotes is none. Quotes in a
+// comment are nothing.
 func lineEnd(b []byte) (end, next int) {
-	quoted := false
+	quoted, comment := false, len(b) > 0 && b[0] == '#'
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
-			quoted = !quoted
+			quoted = !quoted && !comment
 		case '\n', '\r':
 			if quoted {
 				continue
@@ -300,6 +328,9 @@ func (d *dialect) checkHeader(path string, n int, s *scheme, like *dialect) erro
 	seen := map[string]int{}
 	for i, name := range d.header {
 		switch before, twice := seen[name]; {
+		case name == "" && i == s.label:
+			return fmt.Errorf("data: %s:%d: column %d of the header has no name, and would be the class: name the column of the class in "+
+				"data.label, and leave this one out by data.drop: [%d]", path, n, i+1, i+1)
 		case name == "" && (i >= len(s.ops) || s.ops[i] != opSkip):
 			return fmt.Errorf("data: %s:%d: column %d of the header has no name, as the numbers of rows that pandas and R write; "+
 				"set data.drop: [%d] to leave it out, or write the file without it (index=False, row.names=FALSE)", path, n, i+1, i+1)

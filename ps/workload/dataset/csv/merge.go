@@ -83,7 +83,11 @@ func (m *merger) texts(p *parser, j *job) error {
 	for _, first := range firsts {
 		if first != nil {
 			if err := m.labels.Admit(first == c.text1, first.text); err != nil {
-				return m.at(j, &first.fault, fmt.Errorf("%w; or name the column of the class in data.label", err))
+				hint := "; or name the column of the class in data.label"
+				if first == c.number1 && m.first.header == nil { // the text may be a name
+					hint = "; if the first line is a header, set data.header: true"
+				}
+				return m.at(j, &first.fault, fmt.Errorf("%w%s", err, hint))
 			}
 		}
 	}

@@ -38,6 +38,7 @@ type parser struct {
 	sep, point byte
 	skip       int // so many records are still to be skipped: the first ones of the file
 	isFirst    bool
+	line       int                  // of the block, from 0, with which the record begins that is being read the long way
 	seen       []classes.Dictionary // the texts of columns, and at last those of the class
 
 	out *chunk
@@ -75,6 +76,9 @@ func (p *parser) parse(b []byte, out *chunk) {
 // begins; 0: another way must read the record, and p.out.x and p.out.wide may be too long.
 func (p *parser) plain(b []byte, at int) (next int) {
 	c := p.out
+	if b[at] == '#' {
+		return 0
+	}
 	texts, y := 0, int32(0)
 	for i, op := range p.ops {
 		at = p.blanks(b, at)
@@ -112,7 +116,7 @@ func (p *parser) plain(b []byte, at int) (next int) {
 		if i+1 == len(p.ops) {
 			break
 		}
-		if at >= len(b) || b[at] != p.sep && !(p.sep == ' ' && b[at-1] <= ' ') {
+		if at >= len(b) || b[at] != p.sep && !(p.sep == ' ' && b[at-1] <= ' ' && b[at] > ' ') {
 			return 0
 		}
 		if p.sep != ' ' {

@@ -45,6 +45,11 @@ func Paths(pattern string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data: %s is no pattern of files: %w", pattern, err)
 	}
+	for _, suffix := range files.PackedSuffixes() {
+		if len(paths) == 0 {
+			paths, _ = filepath.Glob(pattern + suffix) // whose pattern is good
+		}
+	}
 	paths = slices.DeleteFunc(paths, files.IsFolder)
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("data: no file fits %s; check path and test of the data set", pattern)
@@ -77,7 +82,7 @@ func (r *reader) file(src *files.Source, t *Table) error {
 		return fmt.Errorf("data: %s: no rows", src.Path)
 	}
 	if k.open {
-		text.NoteOpen(r.in, src.Path, k.line-1+lineEnds(block)+1)
+		text.NoteOpen(r.in, src.Path, k.last)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package csv
 
 import (
-	"bytes"
 	"errors"
 	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/files"
@@ -15,17 +14,14 @@ import (
 // record reads the first record of b, and returns where the next one begins.
 func (p *parser) record(b []byte) (next int, _ *fault) {
 	c := p.out
-	if b[0] == '#' {
-		c.comments++
-		c.lines++
-		if next = bytes.IndexAny(b, "\r\n"); next < 0 {
-			return len(b), nil
-		}
-		return endOf(b, next), nil
-	}
 	end, next := lineEnd(b)
 	if next == 0 {
 		next = len(b)
+	}
+	if b[0] == '#' {
+		c.comments++
+		c.lines++
+		return next, nil
 	}
 	line, at := string(b[:end]), c.lines
 	inside := strings.Count(strings.ReplaceAll(line, "\r\n", "\n"), "\n") // line ends within quotes
@@ -43,20 +39,13 @@ func (p *parser) record(b []byte) (next int, _ *fault) {
 		f.line += at
 		return 0, f
 	}
+	p.line = at
 	if f := p.row(line, isFirst); f != nil {
-		f.line = at
+		f.line += at
 		return 0, f
 	}
 	c.rows++
 	return next, nil
-}
-
-// endOf is where the line begins that follows a line end at b[at:].
-func endOf(b []byte, at int) int {
-	if b[at] == '\r' && at+1 < len(b) && b[at+1] == '\n' {
-		return at + 2
-	}
-	return at + 1
 }
 
 // checkLine fails for characters that do not occur in text. Ends of lines are in quotes.
@@ -75,6 +64,22 @@ func checkLine(line string) *fault {
 		}
 	}
 	return nil
+}
+
+// placeIn is the place of a byte of a record, from 1, which begins with a line. There are other lines in it if a line ends in quotes.
+func placeIn(record string, column, line int) fault {
+	before := strings.ReplaceAll(record[:min(len(record), column-1)], "\r\n", "\n\n")
+	before = strings.ReplaceAll(before, "\r", "\n")
+	at := strings.LastIndexByte(before, '\n')
+	pairs := strings.Count(record[:min(len(record), column-1)], "\r\n")
+	return fault{line: line + strings.Count(before, "\n") - pairs, column: column - at - 1}
+}
+
+// newFault is a mistake at a byte of a record, from 1.
+func newFault(record string, column int, err error) *fault {
+	f := placeIn(record, column, 0)
+	f.err = err
+	return &f
 }
 
 // row appends the values of a record.
@@ -97,8 +102,8 @@ func (p *parser) row(line string, isFirst bool) *fault {
 		}
 		value, ok := unquoted(strings.TrimSpace(field))
 		if !ok || strings.ContainsAny(value, "\r\n") && (p.ops[n] == opNumber || p.ops[n] == opWide) {
-			fault1 = &fault{0, column, fmt.Errorf("a quote is in the middle of a value, or is not closed; want numbers separated by %ss%s",
-				delimiterName(p.sep), p.hint(line, false))}
+			fault1 = newFault(line, column, fmt.Errorf("a quote is in the middle of a value, or is not closed; want numbers separated by %ss%s",
+				delimiterName(p.sep), p.hint(line, false)))
 			continue
 		}
 		var err error
@@ -106,13 +111,13 @@ func (p *parser) row(line string, isFirst bool) *fault {
 		case opNumber, opWide:
 			err = p.number(value, p.ops[n] == opWide)
 		case opText, opGroup:
-			err = p.text(value, texts, column)
+			err = p.text(value, texts, placeIn(line, column, p.line))
 			texts++
 		case opLabel:
-			y, err = p.class(value, column)
+			y, err = p.class(value, placeIn(line, column, p.line))
 		}
 		if err != nil {
-			fault1 = &fault{0, column, fmt.Errorf("%w%s", err, p.hintValue(line, value, isFirst, n))}
+			fault1 = newFault(line, column, fmt.Errorf("%w%s", err, p.hintValue(line, value, isFirst, n)))
 		}
 	}
 	switch {
@@ -174,7 +179,7 @@ func isNoText(field string) bool {
 }
 
 // text appends the number of a text.
-func (p *parser) text(field string, k, column int) error {
+func (p *parser) text(field string, k int, where fault) error {
 	if p.texts[k].at < 0 && isNoText(field) {
 		return fmt.Errorf("the value of column %s, which groups the rows, is missing (%s); remove the row", p.name(p.texts[k].column),
 			files.Clip(field))
@@ -193,7 +198,7 @@ func (p *parser) text(field string, k, column int) error {
 	}
 	number, isNew := p.seen[k].Add(field)
 	if isNew {
-		p.out.news[k] = append(p.out.news[k], fresh{p.seen[k].Names[number], fault{line: p.out.lines - 1, column: column}})
+		p.out.news[k] = append(p.out.news[k], fresh{p.seen[k].Names[number], where})
 	}
 	if p.texts[k].at < 0 {
 		p.out.group = append(p.out.group, number)
@@ -204,10 +209,9 @@ func (p *parser) text(field string, k, column int) error {
 }
 
 // class is the number of a class.
-func (p *parser) class(field string, column int) (int32, error) {
+func (p *parser) class(field string, where fault) (int32, error) {
 	k := len(p.texts)
 	v, isNumber := text.Decimal(field)
-	where := fault{line: p.out.lines - 1, column: column}
 	switch {
 	case isNumber && (v != math.Trunc(v) || math.IsInf(v, 0)):
 		return 0, fmt.Errorf("label %s is not a whole number: classes are; name the column of the class, as in data.label: last",

@@ -100,7 +100,11 @@ func (r *reader) settleColumns(path string, train, test *Table) ([]Column, error
 		case opText:
 			c.Kind = string(OneHot)
 			r.settleTexts(path, &s.texts[texts], train, test, c)
-			places = append(places, place1{cols, len(c.Texts)})
+			if len(c.Texts) == 0 {
+				return nil, fmt.Errorf("data: %s: column %s has no text in any training row: leave it out by data.drop: [%s]", path, s.name(i),
+					s.name(i))
+			}
+			places = append(places, place1{cols, true})
 			cols += len(c.Texts)
 			texts++
 		case opWide, opNumber:
@@ -142,12 +146,12 @@ func (r *reader) settleTexts(path string, column *textColumn, train, test *Table
 		}
 	}
 	old := slices.Clone(column.Names)
-	numbers := !slices.ContainsFunc(old, func(name string) bool { return !text.IsNumber(name) })
 	for i, name := range old {
 		if in[i] {
 			c.Texts = append(c.Texts, name)
 		}
 	}
+	numbers := !slices.ContainsFunc(c.Texts, func(name string) bool { return !text.IsNumber(name) })
 	slices.SortFunc(c.Texts, func(a, b string) int {
 		if numbers {
 			x, _ := text.Decimal(a)

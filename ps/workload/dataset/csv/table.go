@@ -17,8 +17,8 @@ type Table struct {
 
 // place1 is where a kept column is among those of the model.
 type place1 struct {
-	from  int
-	width int // so many columns for a text; 0: it is a number
+	from   int
+	isText bool // its number says which of several columns is 1
 }
 
 func (t *Table) Rows() int { return len(t.y) }
@@ -45,7 +45,7 @@ func (t *Table) Fill(x []float32, y []int32, rows []int32) {
 		clear(to)
 		for k, v := range from {
 			switch p := t.places[k]; {
-			case p.width == 0:
+			case !p.isText:
 				to[p.from] = v
 			case v >= 0:
 				to[p.from+int(v)] = 1
@@ -62,9 +62,9 @@ func (t *Table) Entries(row int, put func(column int32, value float32)) {
 			p = t.places[k]
 		}
 		switch {
-		case p.width > 0 && v >= 0:
+		case p.isText && v >= 0:
 			put(int32(p.from+int(v)), 1)
-		case p.width == 0 && v != 0:
+		case !p.isText && v != 0:
 			put(int32(p.from), v)
 		}
 	}

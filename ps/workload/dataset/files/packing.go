@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -69,6 +70,9 @@ func kindOf(head []byte) kind {
 
 // packedSuffixes are those of the names of packed files.
 var packedSuffixes = []string{".gz", ".zst", ".bz2"}
+
+// PackedSuffixes are those of the names of packed files.
+func PackedSuffixes() []string { return slices.Clone(packedSuffixes) }
 
 // unpackedName is a name without the suffix of its packing.
 func unpackedName(name string) string {
