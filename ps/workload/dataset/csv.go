@@ -38,6 +38,8 @@ func (t textRows) fillSparse(e *Entries, y []int32, rows []int32) {
 	}
 }
 
+const csvSet = "csv"
+
 // noteTwice notes files with the same bytes. The first ones are training files.
 func noteTwice(in *files.Reading, training int) {
 	first := map[string]int{}
@@ -76,6 +78,6 @@ func loadCSV(s Spec, in *files.Reading) (*Set, error) {
 		return nil, err
 	}
 	noteTwice(in, len(paths))
-	return &Set{parts: len(paths), Train: textRows{train}, Test: textRows{test}, Classes: found.Classes,
+	return &Set{parts: len(paths), form: found.Form, Train: textRows{train}, Test: textRows{test}, Classes: found.Classes,
 		ClassNames: found.Names, Columns: found.Columns}, nil
 }

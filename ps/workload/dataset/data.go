@@ -46,9 +46,10 @@ type Set struct {
 	Notes                 []string  // what a user should know about the files: it may be a mistake
 	Found                 []string  // what the reader has found out about the files by itself, a line each
 
-	parts int   // so many of Files are training files; 0: all but one, or all
-	spec  Spec  // the argument of Load
-	peak  int64 // the most memory that its rows took at once while they were read, in bytes
+	form  string // how the bytes of csv were understood: csv.Found.Form
+	parts int    // so many of Files are training files; 0: all but one, or all
+	spec  Spec   // the argument of Load
+	peak  int64  // the most memory that its rows took at once while they were read, in bytes
 }
 
 // Image is the shape of a row that is an image: Channels planes, one after the other, of Height x Width values, row-major
@@ -240,6 +241,9 @@ func (s Spec) check(uses string) error {
 func (s *Set) SHA256() string {
 	content := s.spec
 	content.Path, content.Test, content.Memory = "", "", 0
+	if s.Name == csvSet {
+		content.Label = "" // which is in the form
+	}
 	h := sha256.New()
 	text, mark, _ := strings.Cut(fmt.Sprintf("%+v", content), " Memory:0 Fingerprint:")
 	mark, _, _ = strings.Cut(mark, " Arrays:{")
@@ -248,8 +252,8 @@ func (s *Set) SHA256() string {
 		text += mark + "}"
 	case s.spec.IndexBase != "" && s.spec.IndexBase != "auto":
 		text += s.spec.IndexBase
-	case s.spec.CSV != csv.Options{}:
-		text += fmt.Sprintf("%+v", s.spec.CSV)
+	case s.form != "":
+		text += s.form
 	case s.Name == npySet:
 		text += fmt.Sprintf("%+v", s.spec.Arrays)
 	}

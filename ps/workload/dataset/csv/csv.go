@@ -66,6 +66,9 @@ type Found struct {
 	Classes int
 	Names   []string // of classes, by class; nil: the files have the numbers from 0
 	Columns []Column // in the order of the files
+	// Form says how the bytes of the files were understood, whatever keys said so: the same for a column that is given by name or by number.
+	// "": as without any key.
+	Form string
 }
 
 // Read reads the training files, and the test files or a split of the training rows. test has no rows if there is neither.
@@ -100,6 +103,7 @@ func (r *reader) settle(path string, train, test *Table) (found Found, err error
 	if found.Columns, err = r.settleColumns(path, train, test); err != nil {
 		return found, err
 	}
+	found.Form = r.form()
 	r.say(path, train, test, &found)
 	return found, nil
 }

@@ -219,6 +219,44 @@ func TestRareClasses(t *testing.T) {
 	}
 }
 
+// Forms are those of what was understood, not of how the keys say so.
+func TestForms(t *testing.T) {
+	dir := writeTo(t, "id,city,age,buys\n1,Rome,3,no\n2,Oslo,4,yes\n3,Rome,5,no\n", "1,2,0\n3,4,1\n")
+	form := func(file string, o Options) string {
+		_, _, found, err := Read([]string{filepath.Join(dir, file)}, nil, o, files.New(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.Form
+	}
+	city := kinds("city", "onehot")
+	same := form("a", Options{Columns: city, Drop: "id"})
+	for _, o := range []Options{
+		{Columns: kinds("2", "onehot", "age", "number"), Drop: "1", Header: "true", Delimiter: "comma"},
+		{Columns: city, Drop: "id", Label: "buys", Missing: MissingMean}, {Columns: city, Drop: "id", Label: "4", Decimal: "point"},
+	} {
+		if got := form("a", o); got != same {
+			t.Errorf("%+v has the form %q, want %q", o, got, same)
+		}
+	}
+	if same != "0 dropped; 1 onehot" || form("b", Options{}) != "" || form("b", Options{Header: "false", Label: "last"}) != "" {
+		t.Errorf("forms %q, %q", same, form("b", Options{Header: "false"}))
+	}
+	seen := map[string]bool{}
+	for _, o := range []Options{
+		{Columns: city}, {Columns: kinds("city", "onehot", "age", "standardize")},
+		{Columns: kinds("city", "onehot", "buys", "onehot"), Label: "id"},
+		{Columns: city, Group: "id"},
+		{Columns: city, Drop: "age"}, {Columns: kinds("*", "onehot"), Header: "false"},
+	} {
+		if got := form("a", o); seen[got] {
+			t.Errorf("%+v has the form %q of another one", o, got)
+		} else {
+			seen[got] = true
+		}
+	}
+}
+
 // Several files are read in the order of their names, and a pattern that fits none is an error.
 func TestPaths(t *testing.T) {
 	dir := writeTo(t, "x,y\n1,0\n", "x,y\n2,1\n", "x,z\n2,1\n")

@@ -19,6 +19,7 @@ type reader struct {
 	in     *files.Reading
 	isTest bool
 	first  *dialect // of the first file
+	forced string   // what of the dialect of the first file is not as it would be found
 	scheme *scheme  // of all files
 	labels classes.Labels
 
@@ -110,7 +111,7 @@ func (r *reader) dialect(path string, block []byte, more bool) (*dialect, error)
 	if err := r.in.Take(nil, int64(len(d.first))*40); err != nil {
 		return nil, fmt.Errorf("data: %s: %d columns: %w", path, len(d.first), err)
 	}
-	r.first = &d
+	r.first, r.forced = &d, d.beside(path, head, more || len(head) < len(block))
 	if r.scheme, err = r.schemeOf(path, &d); err != nil {
 		return nil, err
 	}
