@@ -197,7 +197,7 @@ func memberBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) 
 // rowBytesOf is the memory of the row numbers of a rank that computes.
 func rowBytesOf(c *configs.Config, rows, computes int) dataset.RowBytes {
 	if c.Data.Skew != (dataset.Skew{}) { // a worker may have nearly all rows; all shares, and the group of each row, exist for a while
-		return dataset.RowBytes{Kept: 8 * int64(rows), Dealing: 12 * int64(rows)}
+		return dataset.RowBytes{Kept: 12 * int64(rows), Dealing: 8 * int64(rows)}
 	}
 	if len(c.Work.Shares) == 0 && !c.DealsBatches() {
 		return dataset.PartitionBytes(c.Data.Partition, rows, computes)

@@ -4,9 +4,8 @@
 package layout
 
 import (
-	"slices"
-
 	"fmt"
+	"slices"
 	"sort"
 
 	"fluentps/internal/comm"
@@ -110,7 +109,7 @@ func InitialRows(c *configs.Config, workers, worker int, set *dataset.Set) ([]in
 		if err != nil {
 			return nil, err
 		}
-		return slices.Clone(shares[worker]), nil // not the memory of all
+		return shares[worker], nil
 	}
 	if len(c.Work.Shares) == 0 {
 		return dataset.Partition(c.Data.Partition, rows, workers, worker, c.Seed)

@@ -68,8 +68,8 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	if rows := r.workerRows(); rows != nil {
 		info["worker_rows"] = rows
 	}
-	if columns := r.station.Set.Columns; columns != nil {
-		info["columns"] = csv.Names(columns)
+	if names := csv.Names(r.station.Set.Columns); names != nil {
+		info["columns"] = names
 	}
 	maps.Copy(info, r.o.Lead.RunInfo)
 	text, err := json.MarshalIndent(info, "", "  ")

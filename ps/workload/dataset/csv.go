@@ -1,9 +1,10 @@
 package dataset
 
 import (
+	"fmt"
+
 	"fluentps/ps/workload/dataset/csv"
 	"fluentps/ps/workload/dataset/files"
-	"fmt"
 )
 
 // rowsTable is a dense table of float32.

@@ -46,6 +46,7 @@ type Set struct {
 	Notes                 []string  // what a user should know about the files: it may be a mistake
 	Found                 []string  // what the reader has found out about the files by itself, a line each
 
+	dealt *dealt // nil: shares are made each time
 	form  string // how the bytes of csv were understood: csv.Found.Form
 	parts int    // so many of Files are training files; 0: all but one, or all
 	spec  Spec   // the argument of Load
@@ -186,7 +187,7 @@ func Load(s Spec) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		set.Name, set.spec, set.Files, set.Notes, set.Found, set.peak = s.Set, s, in.Files, in.Notes, in.Found, in.Peak()
+		set.dealt, set.Name, set.spec, set.Files, set.Notes, set.Found, set.peak = &dealt{}, s.Set, s, in.Files, in.Notes, in.Found, in.Peak()
 		if !strings.HasPrefix(s.Set, "generated") && !set.Elsewhere {
 			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
 				return nil, err

@@ -1,8 +1,9 @@
 package dataset
 
 import (
-	"fluentps/ps/workload/dataset/csv"
 	"strings"
+
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // Keys are those of section data: they name the data set and how workers share it.

@@ -141,7 +141,7 @@ func (f found) say(path string, in *files.Reading) {
 	}{{f.comments, "with comments, which begin with #"}, {f.queries, "with qid:, which is ignored"},
 		{f.unsorted, "with indices that do not ascend, which were sorted"}} {
 		if what.lines > 0 {
-			in.Found = append(in.Found, fmt.Sprintf("%s: %s %s", path, plural(what.lines, "line"), what.text))
+			in.Found = append(in.Found, fmt.Sprintf("%s: %s %s", path, text.Counted(what.lines, "line"), what.text))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/numpy"
+	"fluentps/ps/workload/dataset/text"
 )
 
 // setImage finds out whether rows are images, and where their channels are.
@@ -75,13 +76,6 @@ func (t *arrays) readClasses(name string, y *numpy.Array) error {
 	return bad
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // say tells in a line what was found.
 func (c *container) say(t *arrays, names [4]string) {
 	what := fmt.Sprintf("%d features", t.width)
@@ -90,7 +84,7 @@ func (c *container) say(t *arrays, names [4]string) {
 		if t.last {
 			where = ", channels last"
 		}
-		what = fmt.Sprintf("images of %d x %d, %s%s", i.Height, i.Width, plural(i.Channels, "channel"), where)
+		what = fmt.Sprintf("images of %d x %d, %s%s", i.Height, i.Width, text.Counted(i.Channels, "channel"), where)
 	}
 	if t.bytes != nil {
 		what += fmt.Sprintf(", divided by %.6g", 1/float64(t.bytes[1]))

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -82,7 +83,39 @@ func (s *Set) groups(by string) (group []int32, count int, err error) {
 // With Dirichlet, of each class a share p_w goes to worker w, with p drawn from the symmetric Dirichlet distribution of that concentration
 // (Yurochkin et al., ICML 2019, section 4, recalled [M]; Li et al., ICDE 2022, the label skew of NIID-Bench, recalled [M]). A worker that
 // would have no row gets one of the worker with the most. With By, the largest group that is left goes to the worker with the fewest rows.
-func (s *Set) Shares(k Skew, workers int, seed uint64) (shares [][]int32, err error) {
+//
+// Whoever asks again for the same gets the same memory, which nobody changes: all ranks of a process, and each for several purposes.
+func (s *Set) Shares(k Skew, workers int, seed uint64) ([][]int32, error) {
+	if s.dealt == nil {
+		return s.share(k, workers, seed)
+	}
+	s.dealt.Lock()
+	defer s.dealt.Unlock()
+	key := dealtKey{k, workers, seed}
+	if s.dealt.shares != nil && s.dealt.key == key {
+		return s.dealt.shares, nil
+	}
+	shares, err := s.share(k, workers, seed)
+	if err == nil {
+		s.dealt.key, s.dealt.shares = key, shares
+	}
+	return shares, err
+}
+
+// dealt are the shares that were asked for last.
+type dealt struct {
+	sync.Mutex
+	key    dealtKey
+	shares [][]int32
+}
+
+type dealtKey struct {
+	Skew
+	workers int
+	seed    uint64
+}
+
+func (s *Set) share(k Skew, workers int, seed uint64) (shares [][]int32, err error) {
 	rows := s.Train.Rows()
 	if rows < workers {
 		return nil, fmt.Errorf("data.partition: %d rows for %d workers leave some without data; use at most %d workers", rows, workers, rows)
@@ -116,6 +149,7 @@ func (s *Set) Shares(k Skew, workers int, seed uint64) (shares [][]int32, err er
 	}
 	for w := range shares {
 		slices.Sort(shares[w])
+		shares[w] = slices.Clip(shares[w])
 	}
 	return shares, nil
 }

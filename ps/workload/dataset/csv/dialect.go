@@ -1,7 +1,6 @@
 package csv
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,19 +20,17 @@ type dialect struct {
 	line   string   // the first line
 }
 
-// delimiters are the names of separators, in the order in which they are tried.
-var delimiters = []struct {
+// delimiter is what separates values, and its name in the YAML.
+type delimiter struct {
 	name string
 	sep  byte
-}{{"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"bar", '|'}, {"space", ' '}}
+}
+
+// delimiters are in the order in which they are tried.
+var delimiters = []delimiter{{"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"bar", '|'}, {"space", ' '}}
 
 func delimiterName(sep byte) string {
-	return delimiters[slices.IndexFunc(delimiters, func(d struct {
-		name string
-		sep  byte
-	}) bool {
-		return d.sep == sep
-	})].name
+	return delimiters[slices.IndexFunc(delimiters, func(d delimiter) bool { return d.sep == sep })].name
 }
 
 // linesToJudge is the most lines that tell the dialect.
@@ -54,12 +51,7 @@ func (o *Options) find(path string, head []byte, more bool, like *dialect) (d di
 	if o.Delimiter == "comma" && o.Decimal == DecimalComma {
 		return d, fmt.Errorf("data: %s: data.delimiter and data.decimal are both comma: set data.delimiter to what separates the values", path)
 	}
-	switch at := slices.IndexFunc(delimiters, func(d struct {
-		name string
-		sep  byte
-	}) bool {
-		return d.name == o.Delimiter
-	}); {
+	switch at := slices.IndexFunc(delimiters, func(d delimiter) bool { return d.name == o.Delimiter }); {
 	case at >= 0:
 		d.sep = delimiters[at].sep
 	case d.skip:
@@ -354,6 +346,3 @@ func (d *dialect) checkHeader(path string, n int, s *scheme, like *dialect) erro
 	}
 	return fmt.Errorf("data: %s:%d: the header has %d columns, and in the training file %d", path, n, len(d.header), len(like.header))
 }
-
-// isBlank says whether bytes hold nothing but white space.
-func isBlank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }

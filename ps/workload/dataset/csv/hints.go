@@ -1,8 +1,9 @@
 package csv
 
 import (
-	"fluentps/ps/workload/dataset/text"
 	"fmt"
+
+	"fluentps/ps/workload/dataset/text"
 )
 
 // hintValue guesses the mistake in a value, as a text that begins with a semicolon.

@@ -76,15 +76,15 @@ func (m *merger) texts(p *parser, j *job) error {
 		m.known[p] = make([][]int32, len(m.scheme.texts)+1)
 	}
 	c, known := j.out, m.known[p]
-	firsts := []*fresh{c.text1, c.number1}
-	if c.text1 != nil && c.number1 != nil && c.number1.line < c.text1.line {
+	firsts := []*fresh{c.firstText, c.firstNumber}
+	if c.firstText != nil && c.firstNumber != nil && c.firstNumber.line < c.firstText.line {
 		slices.Reverse(firsts)
 	}
 	for _, first := range firsts {
 		if first != nil {
-			if err := m.labels.Admit(first == c.text1, first.text); err != nil {
+			if err := m.labels.Admit(first == c.firstText, first.text); err != nil {
 				hint := "; or name the column of the class in data.label"
-				if first == c.number1 && m.first.header == nil { // the text may be a name
+				if first == c.firstNumber && m.first.header == nil { // the text may be a name
 					hint = "; if the first line is a header, set data.header: true"
 				}
 				return m.at(j, &first.fault, fmt.Errorf("%w%s", err, hint))

@@ -2,7 +2,9 @@ package csv
 
 import (
 	"bytes"
+
 	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/text"
 )
 
 // fault is a mistake in a record.
@@ -20,15 +22,15 @@ type fresh struct {
 
 // chunk is what the records of a block hold. Texts have the numbers that their parser gave them.
 type chunk struct {
-	rows, lines, comments int
-	missing               int
-	x                     []float32 // rows x kept columns; NaN: a missing number, -1: a missing text
-	wide                  []float64 // rows x columns of opWide
-	y                     []int32
-	group                 []int32   // rows, if a column groups them
-	news                  [][]fresh // by text column, and at last those of the class
-	text1, number1        *fresh    // the first class of that kind; nil: none
-	err                   *fault
+	rows, lines, comments  int
+	missing                int
+	x                      []float32 // rows x kept columns; NaN: a missing number, -1: a missing text
+	wide                   []float64 // rows x columns of opWide
+	y                      []int32
+	group                  []int32   // rows, if a column groups them
+	news                   [][]fresh // by text column, and at last those of the class
+	firstText, firstNumber *fresh    // the first class of that kind; nil: none
+	err                    *fault
 }
 
 // parser reads blocks one after the other.
@@ -141,11 +143,11 @@ func (p *parser) plain(b []byte, at int) (next int) {
 // plainNumber appends the number at b[at:], and returns where it ends; 0: it is not plain.
 func (p *parser) plainNumber(b []byte, at int, wide bool) (end int) {
 	c := p.out
-	v, n, isExact := scan(b[at:], p.point)
+	v, n, isExact := text.Scan(b[at:], p.point)
 	if p.Scale != 0 {
 		v /= p.Scale
 	}
-	switch f, ok := single(v, isExact); {
+	switch f, ok := text.Single(v, isExact); {
 	case n == 0:
 	case wide && isExact:
 		c.x, c.wide = append(c.x, 0), append(c.wide, v)
@@ -202,7 +204,7 @@ func (p *parser) plainText(b []byte, at int) (field []byte, end int) {
 // plainLabel is the number of a class that has been seen before, if it is a text, or that is written with few digits. The first class of
 // each kind is no such class.
 func (p *parser) plainLabel(field []byte) (y int32, ok bool) {
-	if p.out.number1 != nil && len(field) > 0 && len(field) < 6 {
+	if p.out.firstNumber != nil && len(field) > 0 && len(field) < 6 {
 		for _, c := range field {
 			if c -= '0'; c > 9 {
 				return 0, false
@@ -211,7 +213,7 @@ func (p *parser) plainLabel(field []byte) (y int32, ok bool) {
 		}
 		return y, p.Classes == 0 || int(y) < p.Classes
 	}
-	if p.out.text1 != nil {
+	if p.out.firstText != nil {
 		y, ok = p.seen[len(p.texts)].Number[string(field)]
 	}
 	return y, ok

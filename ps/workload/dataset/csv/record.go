@@ -2,13 +2,14 @@ package csv
 
 import (
 	"errors"
-	"fluentps/ps/workload/dataset/classes"
-	"fluentps/ps/workload/dataset/files"
-	"fluentps/ps/workload/dataset/text"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/files"
+	"fluentps/ps/workload/dataset/text"
 )
 
 // record reads the first record of b, and returns where the next one begins.
@@ -26,7 +27,7 @@ func (p *parser) record(b []byte) (next int, _ *fault) {
 	line, at := string(b[:end]), c.lines
 	inside := strings.Count(strings.ReplaceAll(line, "\r\n", "\n"), "\n") // line ends within quotes
 	c.lines += 1 + inside
-	if isBlank(b[:end]) {
+	if text.Blank(b[:end]) {
 		return next, nil
 	}
 	if p.skip > 0 {
@@ -89,7 +90,7 @@ func (p *parser) row(line string, isFirst bool) *fault {
 		rest = strings.Trim(line, " \t")
 		at = len(line) - len(strings.TrimLeft(line, " \t"))
 	}
-	texts, kept, wide, group, fault1 := 0, len(p.out.x), len(p.out.wide), len(p.out.group), (*fault)(nil)
+	texts, kept, wide, group, bad := 0, len(p.out.x), len(p.out.wide), len(p.out.group), (*fault)(nil)
 	y, n := int32(0), 0
 	for more := true; more; n++ {
 		var field string
@@ -97,12 +98,12 @@ func (p *parser) row(line string, isFirst bool) *fault {
 		field, rest, more = cutField(rest, p.sep)
 		column := at + len(field) - len(strings.TrimLeft(field, " \t")) + 1
 		at += before - len(rest)
-		if n >= len(p.ops) || fault1 != nil {
+		if n >= len(p.ops) || bad != nil {
 			continue
 		}
 		value, ok := unquoted(strings.TrimSpace(field))
 		if !ok || strings.ContainsAny(value, "\r\n") && (p.ops[n] == opNumber || p.ops[n] == opWide) {
-			fault1 = newFault(line, column, fmt.Errorf("a quote is in the middle of a value, or is not closed; want numbers separated by %ss%s",
+			bad = newFault(line, column, fmt.Errorf("a quote is in the middle of a value, or is not closed; want numbers separated by %ss%s",
 				delimiterName(p.sep), p.hint(line, false)))
 			continue
 		}
@@ -117,15 +118,15 @@ func (p *parser) row(line string, isFirst bool) *fault {
 			y, err = p.class(value, placeIn(line, column, p.line))
 		}
 		if err != nil {
-			fault1 = newFault(line, column, fmt.Errorf("%w%s", err, p.hintValue(line, value, isFirst, n)))
+			bad = newFault(line, column, fmt.Errorf("%w%s", err, p.hintValue(line, value, isFirst, n)))
 		}
 	}
 	switch {
 	case n != len(p.ops):
 		p.out.x, p.out.wide, p.out.group = p.out.x[:kept], p.out.wide[:wide], p.out.group[:group]
 		return &fault{0, 0, fmt.Errorf("%d values, want %d (%d features and the class)%s", n, len(p.ops), len(p.ops)-1, p.hint(line, isFirst))}
-	case fault1 != nil:
-		return fault1
+	case bad != nil:
+		return bad
 	}
 	p.out.y = append(p.out.y, y)
 	return nil
@@ -222,8 +223,8 @@ func (p *parser) class(field string, where fault) (int32, error) {
 		return 0, fmt.Errorf("label %.9g is out of range, must be %d to %d; number the classes from 0, without gaps", v, 1-classes.Max,
 			classes.Max-1)
 	case isNumber:
-		if p.out.number1 == nil {
-			p.out.number1 = &fresh{strings.Clone(field), where}
+		if p.out.firstNumber == nil {
+			p.out.firstNumber = &fresh{strings.Clone(field), where}
 		}
 		return int32(v), nil
 	case text.IsMissing(field):
@@ -236,8 +237,8 @@ func (p *parser) class(field string, where fault) (int32, error) {
 	if isNew {
 		p.out.news[k] = append(p.out.news[k], fresh{p.seen[k].Names[number], where})
 	}
-	if p.out.text1 == nil {
-		p.out.text1 = &fresh{p.seen[k].Names[number], where}
+	if p.out.firstText == nil {
+		p.out.firstText = &fresh{p.seen[k].Names[number], where}
 	}
 	return number, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/text"
 )
 
 // say records in a line what was found, if the files are not plain ones: numbers with commas between them, and nothing else.
@@ -37,28 +38,21 @@ func (r *reader) say(path string, train, test *Table, found *Found) {
 		parts = append(parts, fmt.Sprintf("column %s has %d texts", s.name(t.column), len(found.Columns[t.column].Texts)))
 	}
 	if n := len(s.wide); n > 0 {
-		parts = append(parts, counted(n, "column")+" standardized")
+		parts = append(parts, text.Counted(n, "column")+" standardized")
 	}
 	if n := len(r.Drop.Items()); n > 0 {
-		parts = append(parts, counted(n, "column")+" left out")
+		parts = append(parts, text.Counted(n, "column")+" left out")
 	}
 	if r.missing > 0 {
-		parts = append(parts, counted(r.missing, "missing value")+" filled in")
+		parts = append(parts, text.Counted(r.missing, "missing value")+" filled in")
 	}
 	if r.comments > 0 {
-		parts = append(parts, counted(r.comments, "line")+" of comments skipped")
+		parts = append(parts, text.Counted(r.comments, "line")+" of comments skipped")
 	}
 	if r.Split > 0 && test.Rows() > 0 {
 		parts = append(parts, fmt.Sprintf("%d rows for training, %d for the test", train.Rows(), test.Rows()))
 	}
 	r.in.Found = append(r.in.Found, path+": "+strings.Join(parts, ", "))
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // noteClasses notes what makes the class of a table doubtful: too many classes for the rows, and another column that looks more like the

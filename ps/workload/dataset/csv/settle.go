@@ -75,10 +75,10 @@ func (t *Table) Describe(columns []Column) {
 func (r *reader) settleColumns(path string, train, test *Table) ([]Column, error) {
 	s := r.scheme
 	columns := make([]Column, len(s.ops))
-	places := make([]place1, 0, s.kept)
+	places := make([]slot, 0, s.kept)
 	cols, texts := 0, 0
 	for _, t := range []*Table{train, test} {
-		t.kept = s.kept
+		t.kept, t.wideCols = s.kept, len(s.wide)
 	}
 	for i, op := range s.ops {
 		c := &columns[i]
@@ -104,14 +104,14 @@ func (r *reader) settleColumns(path string, train, test *Table) ([]Column, error
 				return nil, fmt.Errorf("data: %s: column %s has no text in any training row: leave it out by data.drop: [%s]", path, s.name(i),
 					s.name(i))
 			}
-			places = append(places, place1{cols, true})
+			places = append(places, slot{cols, true})
 			cols += len(c.Texts)
 			texts++
 		case opWide, opNumber:
 			if c.Kind = string(Number); op == opWide {
 				c.Kind = string(Standardize)
 			}
-			places = append(places, place1{from: cols})
+			places = append(places, slot{from: cols})
 			cols++
 		}
 	}
@@ -126,7 +126,7 @@ func (r *reader) settleColumns(path string, train, test *Table) ([]Column, error
 			colsMax)
 	}
 	for _, t := range []*Table{train, test} {
-		if t.cols, t.wide = cols, nil; cols != len(places) || slices.Contains(s.ops, opText) {
+		if t.cols, t.wide, t.wideCols = cols, nil, 0; cols != len(places) || slices.Contains(s.ops, opText) {
 			t.places = places
 		}
 	}
@@ -207,25 +207,28 @@ type moments struct {
 	sum, squares        float64
 }
 
-// value is a function of the number in a kept column of a row, in float64 if it is so in memory.
-func (t *Table) value(wide []int) func(row, k int) float64 {
-	return func(row, k int) float64 {
-		if w := wide[k]; w >= 0 {
-			return t.wide[row*len(t.wide)/len(t.y)+w]
+// numbersOf puts the numbers of a row into to, each in float64 if it is so in memory. wide is the place of each kept column among those, -1:
+// it is in float32.
+func (t *Table) numbersOf(row int, wide []int, to []float64) {
+	x := t.x[row*t.kept : (row+1)*t.kept]
+	rowWide := t.wide[row*t.wideCols : (row+1)*t.wideCols]
+	for k, v := range x {
+		if to[k] = float64(v); wide[k] >= 0 {
+			to[k] = rowWide[wide[k]]
 		}
-		return float64(t.x[row*t.kept+k])
 	}
 }
 
-// Moments describes the numbers of each kept column. wide is the place of each among those in float64, -1: it is in float32.
+// moments describes the numbers of each kept column; wide is as for numbersOf.
 func (t *Table) moments(wide []int) []moments {
-	all, value := make([]moments, t.kept), t.value(wide)
+	all, numbers := make([]moments, t.kept), make([]float64, t.kept)
 	for k := range all {
 		all[k].min, all[k].max = math.Inf(1), math.Inf(-1)
 	}
 	for row := range t.y {
-		for k := range all {
-			if v, m := value(row, k), &all[k]; v == v {
+		t.numbersOf(row, wide, numbers)
+		for k, v := range numbers {
+			if m := &all[k]; v == v {
 				m.n++
 				m.min, m.max, m.sum = min(m.min, v), max(m.max, v), m.sum+v
 			}
@@ -235,8 +238,9 @@ func (t *Table) moments(wide []int) []moments {
 		all[k].mean = all[k].sum / float64(all[k].n)
 	}
 	for row := range t.y {
-		for k := range all {
-			if v, m := value(row, k), &all[k]; v == v {
+		t.numbersOf(row, wide, numbers)
+		for k, v := range numbers {
+			if m := &all[k]; v == v {
 				m.squares += (v - m.mean) * (v - m.mean)
 			}
 		}
@@ -274,11 +278,12 @@ func (r *reader) settleNumbers(path string, train, test *Table, columns []Column
 				r.scheme.name(i), m.min))
 		}
 	}
+	numbers := make([]float64, train.kept)
 	for _, t := range []*Table{train, test} {
-		value := t.value(wide)
 		for row := range t.y {
-			for k, m := range all {
-				v, to := value(row, k), &t.x[row*t.kept+k]
+			t.numbersOf(row, wide, numbers)
+			for k, v := range numbers {
+				m, to := &all[k], &t.x[row*t.kept+k]
 				switch isMissing := v != v; {
 				case isMissing && wide[k] >= 0:
 					*to = 0

@@ -6,17 +6,19 @@ import (
 
 // Table is a table of labelled rows. A column of texts is one number in memory, and several columns for a model.
 type Table struct {
-	x      []float32 // rows x kept columns; a text is its number, -1 if it is none of the training rows
-	y      []int32
-	group  []int32   // of each row, the number of its group; none if no column groups the rows
-	wide   []float64 // rows x columns that are standardized, while they are read
-	kept   int
-	cols   int
-	places []place1 // empty: the kept columns are those of the model
+	x     []float32 // rows x kept columns; a text is its number, -1 if it is none of the training rows
+	y     []int32
+	group []int32   // of each row, the number of its group; none if no column groups the rows
+	wide  []float64 // rows x columns that are standardized, while they are read
+	kept  int
+	cols  int // of the model
+
+	wideCols int    // columns of wide, once they have been read
+	places   []slot // empty: the kept columns are those of the model
 }
 
-// place1 is where a kept column is among those of the model.
-type place1 struct {
+// slot is where a kept column is among those of the model.
+type slot struct {
 	from   int
 	isText bool // its number says which of several columns is 1
 }
@@ -57,7 +59,7 @@ func (t *Table) Fill(x []float32, y []int32, rows []int32) {
 // Entries calls put for the values of a row that are not 0, in the order of their columns.
 func (t *Table) Entries(row int, put func(column int32, value float32)) {
 	for k, v := range t.x[row*t.kept : (row+1)*t.kept] {
-		p := place1{from: k}
+		p := slot{from: k}
 		if len(t.places) > 0 {
 			p = t.places[k]
 		}

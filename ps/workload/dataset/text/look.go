@@ -1,11 +1,12 @@
 package text
 
 import (
-	"fluentps/ps/workload/dataset/files"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"fluentps/ps/workload/dataset/files"
 )
 
 // What a line that cannot be read looks like. Advice follows from the line itself and never from its number alone: the first line
@@ -149,4 +150,12 @@ func CheckUTF8(what, field string) error {
 		return fmt.Errorf("%s %s is not in UTF-8; save the file as UTF-8", what, files.Clip(field))
 	}
 	return nil
+}
+
+// Counted is a number of things in words: 1 line, 2 lines.
+func Counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

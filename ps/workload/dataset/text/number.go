@@ -24,7 +24,7 @@ func isDecimal(text string) bool {
 // Decimal parses a number as text files have it: an optional sign, digits with or without a point, and an optional exponent. ok is
 // false for any other text. A number beyond float64 is infinite.
 func Decimal(text string) (v float64, ok bool) {
-	if v, ok = plainDecimal(text); ok {
+	if v, end, isExact := Scan([]byte(text), '.'); isExact && end == len(text) {
 		return v, true
 	}
 	if !isDecimal(text) {
@@ -32,43 +32,6 @@ func Decimal(text string) (v float64, ok bool) {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	return v, err == nil || errors.Is(err, strconv.ErrRange)
-}
-
-// tens are the powers of ten up to the most digits that plainDecimal takes, all exact.
-var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
-
-// plainDecimal parses digits with an optional sign and point in one pass, as most numbers of most files are. The digits form an exact
-// integer and the power of ten is exact, so their quotient is rounded once: the result is that of strconv. ok is false for all other
-// texts, whether they are numbers or not.
-func plainDecimal(text string) (v float64, ok bool) {
-	at := 0
-	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
-		at = 1
-	}
-	var mantissa uint64
-	number, point := 0, -1 // digits, and those before the point
-	for ; at < len(text); at++ {
-		switch c := text[at]; {
-		case c >= '0' && c <= '9':
-			mantissa = 10*mantissa + uint64(c-'0')
-			number++
-		case c == '.' && point < 0:
-			point = number
-		default:
-			return 0, false
-		}
-	}
-	if number == 0 || number >= len(tens) {
-		return 0, false
-	}
-	v = float64(mantissa)
-	if point >= 0 {
-		v /= tens[number-point]
-	}
-	if text[0] == '-' {
-		v = -v
-	}
-	return v, true
 }
 
 // ParseValue parses a finite number and divides it by scale; scale 0 means 1. What is nearer to 0 than float32 can tell becomes 0.

@@ -1,4 +1,4 @@
-package csv
+package text
 
 import (
 	"math"
@@ -14,7 +14,7 @@ func TestNumbersAreThoseOfStrconv(t *testing.T) {
 	taken := 0
 	check := func(text string, scale float64) {
 		exact, err := strconv.ParseFloat(text, 64)
-		v, end, isExact := scan([]byte(text+",1"), '.')
+		v, end, isExact := Scan([]byte(text+",1"), '.')
 		if end == 0 {
 			return
 		}
@@ -24,7 +24,7 @@ func TestNumbersAreThoseOfStrconv(t *testing.T) {
 		if isExact && math.Float64bits(v) != math.Float64bits(exact) {
 			t.Fatalf("%s is %v, want %v", text, v, exact)
 		}
-		f, ok := single(v/scale, isExact)
+		f, ok := Single(v/scale, isExact)
 		if !ok {
 			return
 		}
@@ -48,7 +48,7 @@ func TestNumbersAreThoseOfStrconv(t *testing.T) {
 		check(text, 1)
 	}
 	for _, text := range []string{"", "-", ".", "e5", "1e", "1e+", "x", "--1", "1e1234", strings.Repeat("1", 20)} {
-		if v, end, _ := scan([]byte(text), '.'); end != 0 {
+		if v, end, _ := Scan([]byte(text), '.'); end != 0 {
 			t.Errorf("%q is read as %v, to %d", text, v, end)
 		}
 	}

@@ -1,4 +1,4 @@
-package csv
+package text
 
 import (
 	"encoding/binary"
@@ -12,10 +12,10 @@ var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e
 // exactMax is the integer up to which float64 has all.
 const exactMax = 1 << 53
 
-// scan reads a plain decimal number at the beginning of b: an optional sign, digits with or without a point, and an optional exponent. end
+// Scan reads a plain decimal number at the beginning of b: an optional sign, digits with or without a point, and an optional exponent. end
 // is where it ends; 0: there is none, or it is not plain, and another way must read it. If isExact is false, v may be off by 2 units
 // in the last place.
-func scan(b []byte, point byte) (v float64, end int, isExact bool) {
+func Scan(b []byte, point byte) (v float64, end int, isExact bool) {
 	i := 0
 	negative := false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -110,9 +110,9 @@ func exponentOf(b []byte, i int) (exponent, end int) {
 	return exponent, i
 }
 
-// single rounds to float32 a value that scan has read. ok is false where the units that scan may be off could round it another way, and
+// Single rounds to float32 a value that Scan has read. ok is false where the units that Scan may be off could round it another way, and
 // for values that float32 has not with all its digits.
-func single(v float64, isExact bool) (f float32, ok bool) {
+func Single(v float64, isExact bool) (f float32, ok bool) {
 	const half, off = 1 << 28, 8 // of the bits that float32 drops
 	if !isExact {
 		if low := int64(math.Float64bits(v) & (2*half - 1)); low > half-off && low < half+off {
