@@ -131,6 +131,7 @@ func TestOptions(t *testing.T) {
 			"1 0 0 0\n0 0 1 1\n0 1 0 0\n", ""},
 		{"a field too few, and a space", "1 a yes\n3 b \n", "", Options{Delimiter: "space", Label: "2", Drop: "3"}, "", "2 values, want 3"},
 		{"commas for both", "1,5,2\n", "", Options{Delimiter: "comma", Decimal: "comma"}, "", "are both comma"},
+		{"a header of two lines", "x,x,y\na,b,class\n1.5,2,no\n2.5,3,yes\n", "", Options{}, "", "keep one line of names"},
 		{"ones and twos", "1,2,2\n1.5,2.5,1\n2.5,3,0\n", "", Options{}, "1 2 2\n1.5 2.5 1\n2.5 3 0\n", ""},
 		{"lines in quotes", "a,b\n1,\"x\ny\"\n2,z\n", "", Options{}, "1 0\n2 1\n", "2 classes: \"x\\ny\", \"z\""},
 		{"an error behind lines in quotes", "a,b\n1,\"x\ny\"\nq,z\n", "", Options{}, "", "a:4:1: value"},

@@ -94,6 +94,10 @@ func (d *dialect) findHeader(path string, all []string, header string, like *dia
 		return fmt.Errorf("data: %s: the header has %d names, but rows have %d values, as R's write.table writes the names of rows; "+
 			"write with row.names=FALSE", path, len(names), len(row))
 	case isNames && len(row) == len(names) && slices.ContainsFunc(row, func(f string) bool { return isNumberWith(f, d.point) }):
+	case isNames && len(all) > 2 && text.IsHeader(row) && slices.ContainsFunc(fieldsOf(all[2], d.sep), func(f string) bool {
+		return isNumberWith(f, d.point)
+	}):
+		return fmt.Errorf("data: %s: the first two lines have names, as pandas writes columns with several levels; keep one line of names", path)
 	case isNames && len(row) == len(names) && len(names) > 1:
 		return fmt.Errorf("data: %s: it cannot be told whether the first line, %s, has the names of the columns, because the other lines "+
 			"have no numbers: set data.header: true or false", path, files.Clip(all[0]))

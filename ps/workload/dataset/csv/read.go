@@ -177,8 +177,8 @@ func (r *reader) parse(src *files.Source, k *blocks, d *dialect, block []byte, l
 	return m.pipeline(k, d, workers)
 }
 
-// workersMax bounds the parsers of a file. One goroutine reads and hashes it, 1.3 GB/s on a Xeon with instructions for SHA-256; a parser there
-// does 0.4 GB/s of numbers with 17 digits, so more would wait.
+// workersMax bounds the parsers of a file. One goroutine reads and hashes it, 1.3 GB/s on a Xeon with instructions for SHA-256; a parser
+// there does 0.4 GB/s of numbers with 17 digits, so more would wait.
 const workersMax = 8
 
 // pipeline reads blocks in one goroutine and parses them in others. It merges what they hold in the order of the file.

@@ -207,8 +207,8 @@ type moments struct {
 	sum, squares        float64
 }
 
-// numbersOf puts the numbers of a row into to, each in float64 if it is so in memory. wide is the place of each kept column among those, -1:
-// it is in float32.
+// numbersOf puts the numbers of a row into to, each in float64 if it is so in memory. wide is the place of each kept column among those,
+// -1: it is in float32.
 func (t *Table) numbersOf(row int, wide []int, to []float64) {
 	x := t.x[row*t.kept : (row+1)*t.kept]
 	rowWide := t.wide[row*t.wideCols : (row+1)*t.wideCols]
