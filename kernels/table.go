@@ -17,6 +17,7 @@ import (
 	"fluentps/kernels/shortcutpad"
 	"fluentps/kernels/sigmoidxent"
 	"fluentps/kernels/softmaxxent"
+	"fluentps/kernels/targetloss"
 )
 
 // Table lists every kernel, in the order of the lines below. Every device runs all of them.
@@ -32,6 +33,8 @@ var (
 	BiasGrad           = row(biasgrad.BiasGrad)
 	SoftmaxXent        = row(softmaxxent.SoftmaxXent)
 	SigmoidXent        = row(sigmoidxent.SigmoidXent)
+	MSELoss            = row(targetloss.MSELoss)
+	HuberLoss          = row(targetloss.HuberLoss)
 	Fill               = row(fill.Fill)
 	Axpy               = row(axpy.Axpy)
 	Scale              = row(axpy.Scale)

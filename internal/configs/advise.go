@@ -38,8 +38,9 @@ func (w *walker) textAt(path string) string {
 	return n.Value
 }
 
-// needs says with which value of another key a key exists: "KEY: VALUE". It is "" where the file has such a value, or a wrong one: advice
-// names keys that the configuration takes, and the test that follows hints reads their paths.
+// needs says with which value of another key a key exists: "KEY: VALUE", and what that needs in turn, if the file lacks that, too. It is ""
+// where the file has such a value, or a wrong one: advice names keys that the configuration takes, and the test that follows hints reads
+// their paths.
 func (w *walker) needs(t *keys.Table, l *keys.Leaf) string {
 	if l == nil || l.Only == nil {
 		return ""
@@ -52,7 +53,11 @@ func (w *walker) needs(t *keys.Table, l *keys.Leaf) string {
 	if slices.Contains(l.Only.Words(), have) || have != "" && by.Values() != nil && !slices.Contains(by.Values(), have) {
 		return ""
 	}
-	return by.Path + ": " + l.Only.Words()[0]
+	need := by.Path + ": " + l.Only.Words()[0]
+	if deeper := w.needs(t, by); deeper != "" {
+		need += "; that needs " + deeper
+	}
+	return need
 }
 
 // meantOf words the question whether one of these keys was meant. Keys that the configuration would refuse are left out, or if there are no

@@ -135,7 +135,11 @@ func (f *follower) of(d diag.Diagnostic) (in found) {
 				a = advice{{path: d.Path, rename: word, it: true}}
 			}
 			if n := needsForm.FindStringSubmatch(word); n != nil {
-				a = advice{{path: n[2], value: listForm.Split(n[3], -1)[0]}, {path: d.Path, rename: n[1], it: true}}
+				a = advice{{path: d.Path, rename: n[1], it: true}}
+				for _, need := range strings.Split(n[2]+": "+n[3], "; that needs ") {
+					key, value, _ := strings.Cut(need, ": ")
+					a = append(advice{{path: key, value: listForm.Split(value, -1)[0]}}, a...)
+				}
 			}
 			in.all = append(in.all, a)
 		}

@@ -57,6 +57,10 @@ var also = map[string][]string{
 	"data.matrix.rank":         {"data.set=generated_ratings", "model={name: matrix_factorization}"},
 	"data.matrix.noise":        {"data.set=generated_ratings", "model={name: matrix_factorization}"},
 	"data.center":              {"data.set=ratings", "data.path=p", "data.test=t", "model={name: matrix_factorization}"},
+	"data.targets":             {"data.task=regress"},
+	"data.task":                {},
+	"model.loss":               {"data.task=regress"},
+	"model.huber_delta":        {"data.task=regress", "model.loss=huber"},
 	"model.rank":               {"data.set=generated_ratings", "model.layers=null", "model.name=matrix_factorization"},
 	"data.nonzeros":            {"data.set=generated_sparse", "data.features=1000000"},
 
@@ -129,6 +133,9 @@ func needs(l *keys.Leaf, value string) []string {
 	}
 	if also[path] == nil && l.Only != nil {
 		return []string{l.Only.Path + "=" + l.Only.Words()[0]}
+	}
+	if targets, classes := workload.TakesTargets(value); path == "model.name" && targets && !classes {
+		return []string{"model.layers=null", "data.task=regress"}
 	}
 	for _, s := range also[path] {
 		switch {

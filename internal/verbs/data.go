@@ -93,8 +93,11 @@ func dataOver(c *cli.Context, set, path string) (workload.DataSpec, error) {
 		}
 	}
 	model := "softmax"
-	if slices.Contains(dataset.RatingSetNames(), set) {
+	switch {
+	case slices.Contains(dataset.RatingSetNames(), set):
 		model = "matrix_factorization"
+	case slices.Contains(c.StringSlice("set"), "data.task=regress"):
+		model = "linear"
 	}
 	text := fmt.Sprintf("name: data\ndata: {set: %s, path: %s}\nmodel: {name: %s}\ntrain: {batch_per_worker: 1, optimizer: {lr: 1}, "+
 		"stop: {epochs: 1}}\n", set, diag.FormatString(path), model)
@@ -123,7 +126,11 @@ func dataText(r dataset.Report, configured bool) string {
 	if r.Matrix != (workload.Matrix{}) {
 		ratingsText(&b, r)
 	} else {
-		classesText(&b, r)
+		if r.Targets != (dataset.Targets{}) {
+			targetsText(&b, r)
+		} else {
+			classesText(&b, r)
+		}
 		columnsText(&b, r)
 	}
 	sampleText(&b, r)
@@ -144,8 +151,18 @@ func dataText(r dataset.Report, configured bool) string {
 func ratingsText(b *strings.Builder, r dataset.Report) {
 	fmt.Fprintf(b, "%s: entries of a matrix of %d x %d, %d training rows, %d test rows\n\n", r.Set, r.Matrix.Rows,
 		r.Matrix.Columns, r.Train.Rows, r.Test.Rows)
+	valuesText(b, "values", r)
+}
+
+func targetsText(b *strings.Builder, r dataset.Report) {
+	fmt.Fprintf(b, "%s: %d features and a target, %d training rows, %d test rows\n\n", r.Set, r.Cols, r.Train.Rows, r.Test.Rows)
+	valuesText(b, "targets", r)
+}
+
+// valuesText describes what rows are to be predicted as, if that are numbers.
+func valuesText(b *strings.Builder, what string, r dataset.Report) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "values\tmean\tdeviation\tleast\tlargest\t")
+	fmt.Fprintln(t, what+"\tmean\tdeviation\tleast\tlargest\t")
 	for _, p := range []struct {
 		name string
 		dataset.Part
@@ -212,7 +229,10 @@ func sampleText(b *strings.Builder, r dataset.Report) {
 		for _, v := range s.X {
 			fmt.Fprintf(b, "%.5g ", v)
 		}
-		if r.Matrix == (workload.Matrix{}) {
+		switch {
+		case r.Targets != (dataset.Targets{}):
+			fmt.Fprintf(b, "-> %.6g", dataset.TargetOf(s.Y))
+		case r.Matrix == (workload.Matrix{}):
 			class := strconv.Itoa(int(s.Y))
 			if int(s.Y) < len(r.ClassNames) {
 				class += " " + foreign.Text(r.ClassNames[s.Y])

@@ -101,14 +101,14 @@ func targetFlag(c *cli.Context) (*reports.Target, error) {
 	if !named {
 		what, number = reports.WhatAccuracy, text
 	}
-	whats := []string{reports.WhatAccuracy, reports.WhatLoss}
+	whats := []string{reports.WhatAccuracy, reports.WhatLoss, reports.WhatR2}
 	if !slices.Contains(whats, what) {
 		return nil, usagef("report: --target: %s", unknown("measure", what, whats))
 	}
 	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(v > 0) || math.IsInf(v, 0) || what == reports.WhatAccuracy && v > 1 {
-		return nil, usagef("report: --target is %s, must be accuracy= with a number from 0 to 1, or loss= with a number "+
-			"above 0", foreign.Word(text))
+	if err != nil || !(v > 0) || math.IsInf(v, 0) || what != reports.WhatLoss && v > 1 {
+		return nil, usagef("report: --target is %s, must be accuracy= or r2= with a number from 0 to 1, or loss= with a "+
+			"number above 0", foreign.Word(text))
 	}
 	return &reports.Target{What: what, Value: v, Given: reports.GivenFlag}, nil
 }

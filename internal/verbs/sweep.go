@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -175,6 +176,7 @@ type result struct {
 	Samples      int64    `json:"samples"`
 	TrainLoss    *float64 `json:"train_loss"`
 	TestAccuracy *float64 `json:"test_accuracy"`
+	TestR2       *float64 `json:"test_r2"`
 	SamplesPerS  *float64 `json:"samples_per_s"`
 	WallS        *float64 `json:"wall_s"`
 }
@@ -273,10 +275,17 @@ func withoutSettings(env []string) []string {
 // table prints one line for each run.
 func (s *sweep) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "run\tfinished\ttest_accuracy\ttrain_loss\tsamples/s\twall s\tsettings")
+	score := "test_accuracy"
+	for i := range s.points {
+		if s.result(i).TestR2 != nil {
+			score = "test_r2"
+		}
+	}
+	fmt.Fprintln(t, "run\tfinished\t"+score+"\ttrain_loss\tsamples/s\twall s\tsettings")
 	for i, p := range s.points {
 		r := s.result(i)
-		fmt.Fprintf(t, "%04d\t%s\t%s\t%s\t%s\t%s\t%s\n", i, foreign.Text(r.Finished), figure("%.4f", r.TestAccuracy), figure("%.4g", r.TrainLoss),
+		fmt.Fprintf(t, "%04d\t%s\t%s\t%s\t%s\t%s\t%s\n", i, foreign.Text(r.Finished), figure("%.4f", cmp.Or(r.TestR2, r.TestAccuracy)),
+			figure("%.4g", r.TrainLoss),
 			figure("%.0f", r.SamplesPerS), figure("%.1f", r.WallS), strings.Join(p.Set, " "))
 	}
 	return errors.Join(t.Flush(), s.results(w))

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -90,11 +91,11 @@ func askWhatIf(c *cli.Context, run string, settings []string, pushesMax int, loa
 		if q.Target == 0 {
 			q.Target = r.Options.Config.Train.Stop.Target
 		}
-		if s := r.Summary.TestAccuracy; q.Target == 0 && s != nil {
+		if s := cmp.Or(r.Summary.TestR2, r.Summary.TestAccuracy); q.Target == 0 && s != nil {
 			q.Target = float64(*s) - 0.005
 		}
-		if q.Target <= 0 {
-			return nil, errors.New("the run has no test accuracy to reach: give --target, or leave --gradients out")
+		if !(q.Target > 0) {
+			return nil, errors.New("the run has no test accuracy or R2 above 0 to reach: give --target, or leave --gradients out")
 		}
 	}
 	tune()

@@ -129,3 +129,9 @@ namespace softmax_xent_cu {
 #include "../softmaxxent/softmax_xent.cu"
 CUEMU_ENTRY(softmax_xent, 256)
 } // namespace softmax_xent_cu
+
+namespace target_loss_cu {
+#include "../targetloss/target_loss.cu"
+CUEMU_ENTRY(mse_loss)
+CUEMU_ENTRY(huber_loss)
+} // namespace target_loss_cu

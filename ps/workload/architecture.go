@@ -63,7 +63,7 @@ func fitting(s ModelSpec, from Samples) (e ModelEntry, err error) {
 		return e, nil
 	case from.Cols < 1:
 		return e, fmt.Errorf("model %s: %d inputs, need at least 1; does the data set have columns?", s.Name, from.Cols)
-	case from.Classes < 2 && from.Matrix == (Matrix{}):
+	case from.Classes < 2 && from.Matrix == (Matrix{}) && !from.Regress:
 		return e, fmt.Errorf("model %s: %d classes, need at least 2; does the data set have labels?", s.Name, from.Classes)
 	case e.Images && from.Image.Values() != from.Cols:
 		return e, fmt.Errorf("model %s: the data set's rows are %d numbers, not images; choose one of the sets %s, give "+
@@ -73,10 +73,10 @@ func fitting(s ModelSpec, from Samples) (e ModelEntry, err error) {
 	if err := mustTakeRatings(e, from); err != nil {
 		return e, err
 	}
-	if e.Check != nil {
-		return e, e.Check(s, from)
+	if err := checkLabels(e, s, from); err != nil || e.Check == nil {
+		return e, err
 	}
-	return e, nil
+	return e, e.Check(s, from)
 }
 
 // layersOf are the layers of a chain of stages.
@@ -133,7 +133,7 @@ func paramsOf(s ModelSpec) []Param {
 	image := Image{Channels: 1, Height: side, Width: side}
 	for _, from := range []Samples{
 		{Cols: image.Values(), Classes: 2, Image: image}, {Cols: dataset.RatingCols, Matrix: Matrix{Rows: 1, Columns: 1}},
-		{Cols: image.Values(), Classes: 10, Image: image}, {Elsewhere: true},
+		{Cols: image.Values(), Classes: 10, Image: image}, {Cols: image.Values(), Regress: true, Image: image}, {Elsewhere: true},
 	} {
 		if a, err := NewArchitecture(s, from); err == nil {
 			return a.Params()

@@ -6,8 +6,7 @@ import (
 	"fluentps/kernels"
 )
 
-// chain is a sequence of layers, each with its own parameters, and a cross-entropy at the end: softmax over the classes, or a
-// sigmoid if there is one output.
+// chain is a sequence of layers, each with its own parameters, and a loss at the end.
 type chain struct {
 	spec     ModelSpec
 	from     Samples
@@ -15,7 +14,8 @@ type chain struct {
 	batchMax int
 	layers   []Layer
 	stages   []stage // one for each layer
-	head     *kernels.Kernel
+	head     head
+	errors   Errors // over the samples of the last Eval
 
 	first         []int // by layer: its first parameter in model order; the last element is the number of parameters
 	params, grads side
@@ -53,10 +53,7 @@ type pass struct {
 
 func newChain(s ModelSpec, from Samples, stages []stage, dev kernels.Device, batchMax int) (*chain, error) {
 	m := &chain{spec: s, from: from, dev: &stream{Device: dev}, batchMax: batchMax, stages: stages,
-		layers: layersOf(stages), first: []int{0}, head: kernels.SoftmaxXent}
-	if s.Name == "logistic" {
-		m.head = kernels.SigmoidXent
-	}
+		layers: layersOf(stages), first: []int{0}, head: headOf(s, from)}
 	for l := range m.layers {
 		m.first = append(m.first, m.first[l]+len(m.layers[l].Params))
 	}
@@ -136,7 +133,7 @@ func (m *chain) Forward(x Batch, wait func(layer int)) (loss float64, correct in
 }
 
 func (m *chain) Eval(x Batch) (loss float64, correct int, err error) {
-	m.rows = 0
+	m.rows, m.errors = 0, Errors{}
 	logits, _ := m.stages[len(m.stages)-1].ends()
 	for lo := 0; lo < x.N && m.dev.err == nil; lo += m.batchMax {
 		n := min(m.batchMax, x.N-lo)
@@ -146,6 +143,9 @@ func (m *chain) Eval(x Batch) (loss float64, correct int, err error) {
 	}
 	return loss, correct, m.failed()
 }
+
+// Errors are those of the last Eval.
+func (m *chain) Errors() Errors { return m.errors }
 
 // propagate leaves the logits of x at the end of the last stage, and its labels on the device.
 func (m *chain) propagate(x Batch, train bool, wait func(layer int)) {

@@ -18,13 +18,9 @@ type dense struct {
 	grad kernels.Vec // of out; in the last stage the same memory as out, because the loss kernel turns logits into their gradient
 }
 
-// denseChain is the stages of softmax, mlp and logistic.
+// denseChain is the stages of softmax, linear, mlp and logistic.
 func denseChain(s ModelSpec, from Samples) []stage {
-	outputs := from.Classes
-	if s.Name == "logistic" {
-		outputs = 1
-	}
-	stages := denseStages(slices.Concat([]int{from.Cols}, s.Layers, []int{outputs}))
+	stages := denseStages(slices.Concat([]int{from.Cols}, s.Layers, []int{outputs(s, from)}))
 	if only, ok := stages[0].(*dense); ok && len(stages) == 1 {
 		only.fan = 0 // the loss is convex, so zero is as good a start as any, and leaves no noise on inputs that are always 0
 	}

@@ -7,7 +7,7 @@
 //	model, err := workload.NewModel(ms, set.Samples(), dev, batch)
 //	rows, err := dataset.Partition("disjoint_random", set.Train.Rows(), workers, worker, seed)
 //	sampler := dataset.NewSampler(rows, batch, seed, worker)
-//	augmenter := dataset.NewAugmenter(augment, set.Image, seed, worker)
+//	augmenter := images.NewAugmenter(augment, set.Image, seed, worker)
 //	model.Bind(params, grads)
 //	b := workload.NewBatch(ms.Name, set.Samples(), batch)
 //	for i := range iterations {

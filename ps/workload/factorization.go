@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"fluentps/kernels"
@@ -25,6 +26,7 @@ type factorization struct {
 	dLeft, dRight []float32 // their gradients
 	batch         Batch     // of the last Forward; without samples there is none that Backward may use
 	twice         []float32 // per sample: 2*(L_i . R_j - value)
+	errors        Errors    // over the samples of the last Eval
 	kept          []float32 // per sample: R_j, because R may change when its gradient is ready
 }
 
@@ -87,13 +89,16 @@ func (m *factorization) Forward(x Batch, wait func(layer int)) (loss float64, co
 
 func (m *factorization) Eval(x Batch) (loss float64, correct int, err error) {
 	m.mustFit(x)
-	m.batch = Batch{}
+	m.batch, m.errors = Batch{}, Errors{}
 	for s := range x.N {
 		_, _, e := m.miss(x, s)
-		loss += float64(e) * float64(e)
+		m.errors.add([]float32{float32(math.Abs(float64(e)))})
 	}
-	return loss, 0, nil
+	return m.errors.Squared, 0, nil
 }
+
+// Errors are those of the last Eval.
+func (m *factorization) Errors() Errors { return m.errors }
 
 func (m *factorization) mustFit(x Batch) {
 	if x.Cols != dataset.RatingCols || len(x.X) < x.N*dataset.RatingCols {

@@ -12,10 +12,10 @@ const lenetSide = 12
 
 // lenetStages is LeNet-5 (LeCun et al., Gradient-based learning applied to document recognition, Proc. IEEE 1998, section II.B) in
 // its modern form: padding instead of larger images, ReLU, max pooling instead of a trained mean, all channels connected, softmax.
-func lenetStages(_ ModelSpec, from Samples) []stage {
+func lenetStages(s ModelSpec, from Samples) []stage {
 	conv1 := newConvPool("conv1", newConvolution(from.Image, 6, 5, 1, 2))
 	conv2 := newConvPool("conv2", newConvolution(conv1.pooled, 16, 5, 1, 0))
-	return append([]stage{conv1, conv2}, denseStages([]int{conv2.pooled.Values(), 120, 84, from.Classes})...)
+	return append([]stage{conv1, conv2}, denseStages([]int{conv2.pooled.Values(), 120, 84, outputs(s, from)})...)
 }
 
 func lenetImages(s ModelSpec, from Samples) error {

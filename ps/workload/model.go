@@ -8,8 +8,8 @@ import (
 )
 
 // Model computes losses and gradients on the memory that Bind sets. It belongs to one goroutine at a time. Losses are sums over
-// samples of the cross-entropy in nats, and correct counts samples whose largest output is the right class. If samples are ratings,
-// losses are squared errors and correct is 0. Callers divide by the number of samples.
+// samples of the cross-entropy in nats, and correct counts samples whose largest output is the right class. If samples have targets or are
+// ratings, losses are squared errors, or Huber's, and correct is 0; such a model is a Regressor. Callers divide by the number of samples.
 //
 // An error of Forward, Backward or Eval means that the device, or whatever computes, has failed: it ends the run on all ranks, and no
 // other method of the model is called. What is in the gradients then is used by nobody. A batch that does not fit the model, or a call in
@@ -52,19 +52,21 @@ type Holder interface {
 // Forehanded is a Model that takes the next batch to its device while the device still computes.
 type Forehanded interface {
 	Model
-	// Ahead says where the batch of the next Forward comes from; nil ends it. Backward may call next once the batch of the last Forward is no
-	// longer read. If next returns a batch, the batch may not change until the next Forward. That may get another one all the same.
+	// Ahead says where the batch of the next Forward comes from; nil ends it. Backward may call next once the batch of the last Forward is
+	// no longer read. If next returns a batch, the batch may not change until the next Forward. That may get another one all the same.
 	Ahead(next func() (Batch, bool))
 }
 
 // ModelSpec chooses a model.
 type ModelSpec struct {
-	Name    string   `yaml:"name,required" values:"@models" doc:"the model; external: a program of your own, in PyTorch or another language, which each worker starts; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; sparse_logistic: logistic, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
+	Name    string   `yaml:"name,required" values:"@models" doc:"the model; external: a program of your own, in PyTorch or another language, which each worker starts; lenet: LeNet-5 for images; resnet20 to resnet110: residual networks for images, with batch norm; linear: a number, for data.task: regress; sparse_logistic, sparse_linear: logistic and linear, at a cost that goes with the entries of sparse rows; matrix_factorization: a product of low rank, for ratings; synthetic learns nothing: it shows what moving parameters costs"`
 	Layers  []int    `yaml:"layers,required" min:"1" max:"1e9" items:"1" when:"name=@models with layers" doc:"mlp: widths of the hidden layers; synthetic: parameters of each layer"`
 	Compute Cost     `yaml:"compute" min:"0" max:"86400" when:"name=synthetic" doc:"time of one step's computing, a third of it forward, which the worker sleeps"`
 	Rank    int      `yaml:"rank" min:"1" max:"4096" when:"name=matrix_factorization" doc:"numbers for each row and each column of the matrix"`
 	Command []string `yaml:"command,required" form:"word" items:"1" when:"name=external" doc:"the program that computes, and its arguments, such as [python3, train.py]; each worker starts one"`
 	Shapes  string   `yaml:"shapes,required" form:"shapes file" when:"name=external" doc:"FILE.shapes, which fluentps probe --out writes once: names and shapes of the model's tensors; all hosts must see it"`
+	Loss    string   `yaml:"loss" values:"auto,mse,huber" when:"name=@models with targets" doc:"auto: the cross-entropy of classes, or mse of targets; mse: the square of the error, without a half; huber: half the square up to huber_delta, and a line beyond it; losses other than auto need data.task: regress"`
+	Delta   float64  `yaml:"huber_delta" above:"0" max:"1e30" when:"loss=huber" as:"float32" doc:"the error from which on the loss grows as a line, in the unit of the targets that the model sees"`
 	// States name the numbers of an optimizer beside each trained parameter, if they are averaged over workers as its parameters are.
 	States []string
 	// Child computes, if the model is external. Evaluates: it is for evaluations. A spec of a configuration has neither.
@@ -74,7 +76,7 @@ type ModelSpec struct {
 }
 
 // ModelDefaults is a model of which only the name is missing.
-func ModelDefaults() ModelSpec { return ModelSpec{Rank: 10} }
+func ModelDefaults() ModelSpec { return ModelSpec{Rank: 10, Loss: LossAuto, Delta: 1} }
 
 // ModelEntry is a model of the table.
 type ModelEntry struct {
@@ -83,6 +85,8 @@ type ModelEntry struct {
 	// Images: samples must be images. Ratings: samples must be entries of a matrix, which no other model takes; it has no accuracy. Sparse:
 	// a Batch has Entries instead of X.
 	Images, Ratings, Sparse bool
+	// Labels is what it predicts, unless samples are ratings. Of classes there are Samples.Classes, of targets it has one output.
+	Labels Labels
 	// Hidden: model.layers must be given: the widths of the hidden layers, or what else the model takes numbers for.
 	Hidden bool
 	// Compute: model.compute may be given.
@@ -113,16 +117,18 @@ func chained(e ModelEntry, stages func(s ModelSpec, from Samples) []stage) Model
 
 // resnet is the entry of a residual network of 6n+2 layers.
 func resnet(n int) ModelEntry {
-	return chained(ModelEntry{Name: fmt.Sprintf("resnet%d", 6*n+2), Images: true, Check: residualImages}, residual(n))
+	return chained(ModelEntry{Name: fmt.Sprintf("resnet%d", 6*n+2), Images: true, Labels: Either, Check: residualImages}, residual(n))
 }
 
 var models = []ModelEntry{
 	chained(ModelEntry{Name: "softmax", Check: noHidden}, denseChain),
-	chained(ModelEntry{Name: "mlp", Hidden: true, Check: hiddenWidths}, denseChain),
-	chained(ModelEntry{Name: "lenet", Images: true, Check: lenetImages}, lenetStages),
+	chained(ModelEntry{Name: "linear", Labels: Targets, Check: noHidden}, denseChain),
+	chained(ModelEntry{Name: "mlp", Hidden: true, Labels: Either, Check: hiddenWidths}, denseChain),
+	chained(ModelEntry{Name: "lenet", Images: true, Labels: Either, Check: lenetImages}, lenetStages),
 	resnet(3), resnet(5), resnet(7), resnet(9), resnet(18),
 	chained(ModelEntry{Name: "logistic", Check: binaryOnly}, denseChain),
-	{Name: "sparse_logistic", Sparse: true, Check: binaryOnly, Layers: sparseLogisticLayers, New: newSparseLogistic},
+	{Name: "sparse_logistic", Sparse: true, Check: binaryOnly, Layers: sparseLinearLayers, New: newSparseLinear},
+	{Name: "sparse_linear", Sparse: true, Labels: Targets, Check: noHidden, Layers: sparseLinearLayers, New: newSparseLinear},
 	{Name: "matrix_factorization", Ratings: true, Check: factorable, Layers: factorizationLayers, New: newFactorization},
 	externalEntry,
 	{Name: "synthetic", Hidden: true, Compute: true, Check: layerSizes, Layers: syntheticLayers, New: newSynthetic},
@@ -139,26 +145,13 @@ func modelOf(name string) ModelEntry {
 }
 
 // ModelNames lists the values of ModelSpec.Name.
-func ModelNames() []string {
-	names := make([]string, len(models))
-	for i, m := range models {
-		names[i] = m.Name
-	}
-	return names
-}
+func ModelNames() []string { return namesOf(func(*ModelEntry) bool { return true }) }
 
 // NeedsImages says whether a model takes only samples that are images.
 func NeedsImages(name string) bool { return modelOf(name).Images }
 
 // WithLayers lists the models that take ModelSpec.Layers.
-func WithLayers() (names []string) {
-	for _, m := range models {
-		if m.Hidden {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
+func WithLayers() (names []string) { return namesOf(func(e *ModelEntry) bool { return e.Hidden }) }
 
 // TakesSparse says whether a model takes the entries of rows. A change of Batch.X does not affect such a model.
 func TakesSparse(name string) bool { return modelOf(name).Sparse }

@@ -317,7 +317,7 @@ func TestNewModelErrors(t *testing.T) {
 		want           string
 	}{
 		{ModelSpec{Name: "cnn"}, 4, 2, 1,
-			`model "cnn" is not known; choose one of: softmax, mlp, lenet, resnet20, resnet32, resnet44, resnet56, resnet110, logistic, sparse_logistic, matrix_factorization, external, synthetic`},
+			`model "cnn" is not known; choose one of: softmax, linear, mlp, lenet, resnet20, resnet32, resnet44, resnet56, resnet110, logistic, sparse_logistic, sparse_linear, matrix_factorization, external, synthetic`},
 		{ModelSpec{Name: "synthetic"}, 4, 2, 1, "layers is empty"},
 		{ModelSpec{Name: "synthetic", Layers: []int{5, 0}}, 4, 2, 1, "layer 2 has 0 parameters"},
 		{ModelSpec{Name: "mlp"}, 4, 2, 1, "layers is empty"},
@@ -421,6 +421,9 @@ func TestParameterNamesDoNotDependOnTheSamples(t *testing.T) {
 			{Cols: 28 * 28, Classes: 2, Image: Image{Channels: 1, Height: 28, Width: 28}}} {
 			if TakesRatings(name) {
 				from = Samples{Cols: dataset.RatingCols, Matrix: Matrix{Rows: from.Cols, Columns: 9}}
+			}
+			if _, classes := TakesTargets(name); !classes && from.Classes > 0 {
+				from.Classes, from.Regress = 0, true
 			}
 			var want []string
 			for _, p := range paramsIn(layersFor(t, s, from)) {

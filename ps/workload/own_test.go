@@ -19,7 +19,7 @@ func TestModelsOfOtherModules(t *testing.T) {
 	defer func() { models = before }()
 	models = slices.Clip(models)
 	for want, change := range map[string]func(e *ModelEntry){
-		`model "mlp": the name is taken; choose another one. Taken are softmax, mlp`: func(e *ModelEntry) { e.Name = "mlp" },
+		`model "mlp": the name is taken; choose another one. Taken are softmax, linear, mlp`: func(e *ModelEntry) { e.Name = "mlp" },
 		`model "My Net": its name "My Net" is not allowed; a name has small letters, digits and _`: func(
 			e *ModelEntry) {
 			e.Name = "My Net"

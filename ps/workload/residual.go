@@ -17,7 +17,7 @@ const (
 // and a fully connected layer. The groups have 16, 32 and 64 filters, and the second and third begin with a stride of 2. Every
 // convolution is followed by a batch norm and a ReLU. Shortcuts have no parameters (option A).
 func residual(n int) func(ModelSpec, Samples) []stage {
-	return func(_ ModelSpec, from Samples) []stage {
+	return func(s ModelSpec, from Samples) []stage {
 		top := newConvNorm(1, from.Image, 16, 1)
 		stages := []stage{top}
 		for group, filters := range []int{16, 32, 64} {
@@ -42,7 +42,7 @@ func residual(n int) func(ModelSpec, Samples) []stage {
 		}
 		return append(stages,
 			&pooledDense{in: top.conv.out,
-				dense: dense{layerName: "fc", inputs: top.conv.out.Channels, outs: from.Classes, fan: top.conv.out.Channels, last: true}})
+				dense: dense{layerName: "fc", inputs: top.conv.out.Channels, outs: outputs(s, from), fan: top.conv.out.Channels, last: true}})
 	}
 }
 

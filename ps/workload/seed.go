@@ -4,7 +4,7 @@ import (
 	"hash/fnv"
 	"math"
 
-	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/draw"
 )
 
 // Fill writes the initial values of elements lo to lo+len(dst)-1 of p: uniform in ±sqrt(6/Fan), or p.Start if Fan is 0. That
@@ -19,10 +19,10 @@ func Fill(dst []float32, seed uint64, p Param, lo int) {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(p.Name))
-	key := dataset.Mix(seed, h.Sum64())
+	key := draw.Mix(seed, h.Sum64())
 	limit := math.Sqrt(6 / float64(p.Fan))
 	for i := range dst {
-		u := dataset.Mix(key, uint64(lo+i)) >> 40 // 24 bits: exact in float32
+		u := draw.Mix(key, uint64(lo+i)) >> 40 // 24 bits: exact in float32
 		dst[i] = float32(limit * (float64(u)/(1<<23) - 1))
 	}
 }

@@ -105,10 +105,27 @@ func (m *chain) load(buffer int, x Batch) {
 	b := m.in.buffers[buffer]
 	copy(b.host, x.X[:x.N*x.Cols])
 	labels := b.host[x.N*x.Cols:]
-	for i, y := range x.Y[:x.N] {
-		labels[i] = float32(y)
-	}
+	fillLabels(labels[:x.N], &x)
 	m.dev.refresh(b.vec.Slice(0, x.N*(x.Cols+1)))
+}
+
+// fillLabels writes the classes or the targets of a batch as the last kernel of a model takes them.
+func fillLabels(labels []float32, x *Batch) {
+	if x.Targets != nil {
+		copy(labels, x.Targets)
+		return
+	}
+	for i := range labels {
+		labels[i] = float32(x.Y[i])
+	}
+}
+
+// mustHaveLabels panics if a batch has not the kind of labels that samples have.
+func mustHaveLabels(x *Batch, from Samples, s ModelSpec) {
+	if (x.Targets != nil) != from.Regress || from.Regress && len(x.Targets) < x.N || !from.Regress && len(x.Y) < x.N {
+		panic(fmt.Sprintf("workload: batch of %d samples with %d labels and %d targets does not fit model %s", x.N, len(x.Y), len(x.Targets),
+			s.Name))
+	}
 }
 
 // loadAhead asks for the next batch while the device computes, and starts to copy it there.
@@ -130,14 +147,15 @@ func (m *chain) Ahead(next func() (Batch, bool)) { m.in.next = next }
 
 // mustFit panics if a batch does not fit the model.
 func (m *chain) mustFit(x Batch) {
-	if x.Cols != m.from.Cols || len(x.X) < x.N*x.Cols || len(x.Y) < x.N {
-		panic(fmt.Sprintf("workload: batch of %d x %d with %d values and %d labels does not fit model %s with %d inputs",
-			x.N, x.Cols, len(x.X), len(x.Y), m.spec.Name, m.from.Cols))
+	if x.Cols != m.from.Cols || len(x.X) < x.N*x.Cols {
+		panic(fmt.Sprintf("workload: batch of %d x %d with %d values does not fit model %s with %d inputs",
+			x.N, x.Cols, len(x.X), m.spec.Name, m.from.Cols))
 	}
+	mustHaveLabels(&x, m.from, m.spec)
 }
 
-// scores are the results of the loss kernel for the samples of a batch: their losses, then whether the class was right, so that one copy
-// takes both to the host.
+// scores are the results of the loss kernel for the samples of a batch: their losses, then whether the class was right or how far the
+// target was missed, so that one copy takes both to the host.
 type scores struct {
 	vec  kernels.Vec
 	host []float32
@@ -146,13 +164,17 @@ type scores struct {
 // score runs the loss kernel on n rows of logits and adds its results up in float64.
 func (m *chain) score(n int, logits, grad kernels.Vec) (loss float64, correct int) {
 	s := &m.scores
-	m.dev.launch(m.head,
-		kernels.Args{V: kernels.Vecs{logits, m.in.labels, grad, s.vec.Slice(0, n), s.vec.Slice(n, 2*n)}, N: kernels.Sizes{n, m.from.Classes}})
+	m.dev.launch(m.head.kernel, kernels.Args{V: kernels.Vecs{logits, m.in.labels, grad, s.vec.Slice(0, n), s.vec.Slice(n, 2*n)},
+		N: kernels.Sizes{n, m.from.Classes}, F: m.head.scalars})
 	if m.dev.download(s.host[:2*n], s.vec); m.dev.err != nil {
 		return 0, 0
 	}
 	for _, v := range s.host[:n] {
 		loss += float64(v)
+	}
+	if m.head.isErrors {
+		m.errors.add(s.host[n : 2*n])
+		return loss, 0
 	}
 	for _, v := range s.host[n : 2*n] {
 		correct += int(v)

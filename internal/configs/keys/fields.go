@@ -38,8 +38,8 @@ type row struct {
 var lists = map[string]func() []string{
 	"key forms": shard.KeyForms, "placements": shard.Placements, "slices": shard.Slices, "thresholds": payload.Thresholds,
 	"data sets": dataset.SetNames, "partitions": dataset.PartitionNames, "models": workload.ModelNames,
-	"models with layers": workload.WithLayers,
-	"optimizers":         optim.Names, "schedules": optim.ScheduleNames,
+	"models with layers": workload.WithLayers, "models with targets": workload.WithTargets,
+	"optimizers": optim.Names, "schedules": optim.ScheduleNames,
 	"orders":   namesIn(&send.All),
 	"payloads": namesIn(&payload.All), "dense payloads": settings.DensePayloads, "sparse payloads": settings.SparsePayloads,
 	"schemes": namesIn(&scheme.All),

@@ -35,6 +35,7 @@ func (w *checks) cross(t *keys.Table, root *yaml.Node) {
 	w.crossSkew(t)
 	w.crossImages(t)
 	w.crossRatings(t)
+	w.crossTask(t)
 	w.crossExternal(t)
 	if !at.Bad && !increasing(w.Config.Train.Schedule.At) {
 		w.Fatal(at.Node, at.Path, "sort them, each once", "the iterations do not increase")

@@ -11,13 +11,14 @@ import (
 	"fluentps/internal/configs/keys"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/images"
 )
 
 // crossAugment refuses a crop that may leave nothing of an image, and a model that never sees the changed pixels. It checks the crop only
 // for sets of known image size: for other sets, only the files have the size.
 func (w *checks) crossAugment(t *keys.Table) {
 	crop, flip, set, name := t.ByPath["data.augment.crop"], t.ByPath["data.augment.flip"], t.ByPath["data.set"], t.ByPath["model.name"]
-	image, augment := dataset.ImageOf(w.Config.Data.Set), w.Config.Data.Augment
+	image, augment := images.ImageOf(w.Config.Data.Set), w.Config.Data.Augment
 	if limit := min(image.Height, image.Width) - 1; !crop.Bad && !set.Bad && limit >= 0 && augment.Crop > limit {
 		w.Fatal(crop.Node, crop.Path, fmt.Sprintf("set 0 to %d", limit),
 			"%d leaves nothing of some images of %s, which have %d x %d pixels", augment.Crop, w.Config.Data.Set, image.Height, image.Width)
@@ -26,7 +27,7 @@ func (w *checks) crossAugment(t *keys.Table) {
 	if augment.Crop == 0 {
 		at = flip
 	}
-	if !crop.Bad && !flip.Bad && !name.Bad && augment != (dataset.Augment{}) && workload.TakesSparse(w.Config.Model.Name) {
+	if !crop.Bad && !flip.Bad && !name.Bad && augment != (images.Augment{}) && workload.TakesSparse(w.Config.Model.Name) {
 		w.Fatal(at.Node, at.Path, "remove augment, or set model.name: logistic",
 			"changes the pixels of images, but %s takes the entries of sparse rows", w.Config.Model.Name)
 	}
@@ -62,6 +63,8 @@ func (w *checks) crossSkew(t *keys.Table) {
 	case by.Key != nil && !t.ByPath["data.set"].Bad && w.Config.Data.NoGroups() != "":
 		w.Fatal(by.Key, by.Path, "write "+w.Config.Data.NoGroups(), "is %s, which rows of %s do not have", w.Config.Data.Skew.By,
 			w.Config.Data.Set)
+	case w.Config.Data.Regresses() && (skew.Key != nil || w.Config.Data.Skew.By == "class"):
+		w.Fatal(at.Key, at.Path, "write by: COLUMN of csv, or leave it out", "shares out classes, but rows have targets: data.task is regress")
 	case w.Config.DealsBatches() || len(w.Config.Work.Shares) > 0:
 		w.Fatal(at.Key, at.Path, "remove it, or the work section",
 			"says which rows a worker has, and work deals all rows by the speed of workers")
@@ -100,9 +103,30 @@ func (w *checks) crossRatings(t *keys.Table) {
 		w.Fatal(name.Node, name.Path, "choose model.name: matrix_factorization, or another set",
 			"%s needs features with a class, but data.set %s has ratings (entries of a matrix)", w.Config.Model.Name, w.Config.Data.Set)
 	}
-	if !w.Config.CountsHits() && target.Key != nil && !target.Bad {
+	if !w.Config.HasScore() && target.Key != nil && !target.Bad {
 		w.Fatal(target.Key, target.Path, "remove it, and stop by epochs, samples, updates or time",
-			"is a test accuracy, but %s has none: its test loss is a mean squared error", w.Config.Model.Name)
+			"is a test accuracy, or R2 of numbers that are predicted, but %s has neither: it has a loss alone", w.Config.Model.Name)
+	}
+}
+
+// crossTask checks that models which predict numbers have rows with targets, and that other models have rows with classes.
+func (w *checks) crossTask(t *keys.Table) {
+	name, task, loss := t.ByPath["model.name"], t.ByPath["data.task"], t.ByPath["model.loss"]
+	m := w.Config.Model
+	if name.Bad || task.Bad || t.ByPath["data.set"].Bad || workload.IsExternal(m.Name) || workload.TakesRatings(m.Name) ||
+		slices.Contains(dataset.RatingSetNames(), w.Config.Data.Set) {
+		return
+	}
+	targets, classes := workload.TakesTargets(m.Name)
+	switch regresses := w.Config.Data.Regresses(); {
+	case regresses && !targets:
+		w.Fatal(name.Node, name.Path, "choose one of "+strings.Join(workload.WithTargets(), ", "),
+			"%s predicts classes, but rows have targets: data.task is regress", m.Name)
+	case !regresses && !classes:
+		w.Fatal(name.Node, name.Path, "set data.task: regress, or choose a model of classes, such as softmax",
+			"%s predicts numbers, but rows have classes", m.Name)
+	case !regresses && loss.Key != nil && !loss.Bad && m.Loss != workload.LossAuto:
+		w.Fatal(loss.Key, loss.Path, "set data.task: regress, or leave it out", "is %s, a loss of numbers, but rows have classes", m.Loss)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fluentps/internal/configs/keys"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/images"
 )
 
 // crossExternal checks what does not go with a model in another process: samples of ours, and computing without its program.
@@ -26,7 +27,7 @@ func (w *checks) crossExternal(t *keys.Table) {
 		return
 	}
 	for _, key := range []string{"data.augment.crop", "data.augment.flip"} {
-		if l := t.ByPath[key]; !l.Bad && l.Key != nil && c.Data.Augment != (dataset.Augment{}) {
+		if l := t.ByPath[key]; !l.Bad && l.Key != nil && c.Data.Augment != (images.Augment{}) {
 			w.Fatal(l.Node, l.Path, "remove it, and change the samples in your program",
 				"changes samples, which the program of model external has itself")
 		}

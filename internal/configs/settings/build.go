@@ -26,11 +26,6 @@ func (c *Config) ModelSpec() workload.ModelSpec {
 	return m
 }
 
-// CountsHits says whether the model counts the samples that it has right, so that a run has an accuracy.
-func (c *Config) CountsHits() bool {
-	return !workload.TakesRatings(c.Model.Name) && (!workload.IsExternal(c.Model.Name) || c.Data.Accuracy)
-}
-
 // Matches lists the globs of the rules and the servers of each rule; nil stands for all servers.
 func (c *Config) Matches() (globs []string, on [][]int) {
 	for _, r := range c.Sync {

@@ -86,13 +86,26 @@ func (r reader) missingOf(t json.Token, of reflect.Type, path string) (lacks str
 	return ""
 }
 
+// fieldsOf are the fields of a struct that JSON has. Those of a struct without a name in it are its own.
+func fieldsOf(of reflect.Type) (all []reflect.StructField) {
+	for i := range of.NumField() {
+		f := of.Field(i)
+		switch {
+		case f.Anonymous && f.Type.Kind() == reflect.Struct && f.Tag.Get("json") == "":
+			all = append(all, fieldsOf(f.Type)...)
+		case f.IsExported() && fieldName(f) != "-":
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // missingIn is missing for a struct.
 func (r reader) missingIn(t json.Token, of reflect.Type, path string) (lacks string) {
 	fields := map[string]reflect.Type{} // the fields that the text has not had yet
-	for i := range of.NumField() {
-		if f := of.Field(i); f.IsExported() && fieldName(f) != "-" {
-			fields[fieldName(f)] = f.Type
-		}
+	all := fieldsOf(of)
+	for _, f := range all {
+		fields[fieldName(f)] = f.Type
 	}
 	if t != json.Delim('{') {
 		r.skip(t)
@@ -111,9 +124,8 @@ func (r reader) missingIn(t json.Token, of reflect.Type, path string) (lacks str
 		}
 		r.next()
 	}
-	for i := range of.NumField() {
-		f := of.Field(i)
-		if _, left := fields[fieldName(f)]; left && f.IsExported() && !strings.Contains(f.Tag.Get("json"), ",omitempty") {
+	for _, f := range all {
+		if _, left := fields[fieldName(f)]; left && !strings.Contains(f.Tag.Get("json"), ",omitempty") {
 			return strings.TrimPrefix(path+"."+fieldName(f), ".")
 		}
 	}

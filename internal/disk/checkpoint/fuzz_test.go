@@ -130,6 +130,20 @@ func TestDecodeNamesTheMissingField(t *testing.T) {
 		List  []inner        `json:"list"`
 		Sizes map[string]int `json:"sizes"`
 	}
+	type within struct {
+		A int `json:"a"`
+		B int `json:"b,omitempty"`
+	}
+	type around struct {
+		within
+		C int `json:"c"`
+	}
+	for text, want := range map[string]string{`{"a":1,"c":2}`: "", `{"c":2}`: "a", `{"a":null,"c":2}`: "a", `{"a":1}`: "c"} {
+		err := Decode([]byte(text), new(around))
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != "it has no "+want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
 	for text, want := range map[string]string{
 		`{"Name":"a","list":[{"version":1,"at":null}],"sizes":null}`:          "",
 		`{"Name":"a","list":null,"sizes":{}}`:                                 "",

@@ -4,6 +4,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -25,6 +26,15 @@ import (
 
 // DataSpec is the data set that the configuration names.
 func DataSpec(c *configs.Config) workload.DataSpec { return c.Data.Spec(c.Seed, c.Cluster.MemoryMax) }
+
+// Judge says how the evaluations of a run are judged.
+func Judge(c *configs.Config, set *dataset.Set) metrics.Judge {
+	j := metrics.Judge{Measure: c.Measure(), Rows: int64(set.Test.Rows()), Deviation: cmp.Or(set.Targets.Deviation, 1)}
+	if j.Measure == metrics.Misses && j.Rows > 0 {
+		j.Spread = set.TestSpread()
+	}
+	return j
+}
 
 // Plan cuts a model into shards for this many servers, whose hosts have this link. It refuses a model with too many
 // pieces before it lists them.

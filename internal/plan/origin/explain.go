@@ -116,7 +116,7 @@ func (f *Finding) hint(c *configs.Config) string {
 	case decays(c) && f.Params >= grown:
 		return decayHint(c)
 	}
-	return lrHint(c)
+	return lrHint(c, f.Batch)
 }
 
 // grown is the magnitude of parameters that have grown from step to step.
@@ -137,7 +137,8 @@ func decayHint(c *configs.Config) string {
 func dataHint(c *configs.Config) string {
 	switch c.Data.Set {
 	case "csv":
-		return fmt.Sprintf("raise data.scale (now %g), by which features are divided, or scale the columns of data.path", c.Data.Scale)
+		return fmt.Sprintf("standardize the columns, as in data.columns: {\"*\": standardize}, or raise data.scale (now %g), by which features "+
+			"are divided", c.Data.Scale)
 	case "ratings":
 		return "scale the values of data.path"
 	}
@@ -147,8 +148,23 @@ func dataHint(c *configs.Config) string {
 	return fmt.Sprintf("look at the values of data.path; data.set %s reads them as they are", c.Data.Set)
 }
 
-func lrHint(c *configs.Config) string {
-	return fmt.Sprintf("lower train.optimizer.lr (now %g) or %s", c.Train.Optimizer.LR, warmUpHint(c))
+func lrHint(c *configs.Config, data float64) string {
+	return fmt.Sprintf("lower train.optimizer.lr (now %g) or %s%s", c.Train.Optimizer.LR, warmUpHint(c), scaleHint(c, data))
+}
+
+// unscaled is the magnitude of a feature from which on it is likely that nobody has scaled the features.
+const unscaled = 20
+
+// scaleHint names the keys that make features and targets small; "": there is none, or they are small. data is the largest magnitude of a
+// feature.
+func scaleHint(c *configs.Config, data float64) (text string) {
+	if c.Data.Set == "csv" && c.Data.Text.Columns.Kinds == "" && data > unscaled {
+		text = ", or standardize the features by data.columns: {\"*\": standardize}"
+	}
+	if c.Data.Regresses() && c.Data.Path != "" && !c.Data.StandardizesTargets() {
+		text += ", or set data.targets: standardize"
+	}
+	return text
 }
 
 func warmUpHint(c *configs.Config) string {
@@ -183,7 +199,7 @@ func Worse(c *configs.Config, data float64) string {
 	if n := len(keys); n > 1 {
 		text = fmt.Sprintf("lower one of %s and %s", strings.Join(keys[:n-1], ", "), keys[n-1])
 	}
-	text += ", or " + warmUpHint(c)
+	text += ", or " + warmUpHint(c) + scaleHint(c, data)
 	if late := delays(c); late != "" {
 		text += ", or choose a scheme with a smaller delay than " + late
 	}
@@ -221,7 +237,7 @@ func (f *Finding) stepHint(c *configs.Config) string {
 	case o.Name == "lars":
 		return fmt.Sprintf("lower train.optimizer.lr (now %g) or train.optimizer.trust (now %g)", o.LR, o.Trust)
 	}
-	return lrHint(c)
+	return lrHint(c, f.Batch)
 }
 
 // momentumShare is how many times larger than the gradient a momentum of 0.9 becomes.

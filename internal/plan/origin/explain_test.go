@@ -35,7 +35,8 @@ func TestHintsNameWhatActsInTheirConfiguration(t *testing.T) {
 			"train.optimizer.momentum (now 0.99), or add train.schedule.warm_up, or choose a scheme with a smaller delay than asp"},
 		// sgd has none
 		{func(c *configs.Config) { c.Train.Optimizer.Momentum = 0.99 }, 1, "lower train.optimizer.lr (now 0.5), or add train.schedule.warm_up"},
-		{func(c *configs.Config) {}, 1e8, "raise data.scale (now 1), by which features are divided, or scale the columns of data.path"},
+		{func(c *configs.Config) {}, 1e8, "standardize the columns, as in data.columns: {\"*\": standardize}, or raise " +
+			"data.scale (now 1), by which features are divided"},
 	} {
 		if got := Worse(base(c.change), c.data); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -8,7 +8,8 @@ var papers = map[Use][]string{
 	{Optimizer, "lars"}:  {"you2017large"},
 	{Optimizer, "muon"}:  {"jordan2024muon", "liu2025muon"},
 
-	{Model, "softmax"}: {}, {Model, "mlp"}: {}, {Model, "logistic"}: {}, {Model, "sparse_logistic"}: {},
+	{Model, "softmax"}: {}, {Model, "mlp"}: {}, {Model, "logistic"}: {}, {Model, "sparse_logistic"}: {}, {Model, "linear"}: {},
+	{Model, "sparse_linear"}:        {},
 	{Model, "matrix_factorization"}: {}, {Model, "synthetic"}: {}, {Model, "external"}: {},
 	{Model, "lenet"}:    {"lecun1998gradient"},
 	{Model, "resnet20"}: {"he2016deep"}, {Model, "resnet32"}: {"he2016deep"}, {Model, "resnet44"}: {"he2016deep"},

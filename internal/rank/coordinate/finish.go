@@ -231,7 +231,6 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 	l.collect(reports)
 	l.writeRest(trainedFor)
 	s := r.summary(reports, final)
-	rows := int64(r.station.Set.Test.Rows())
 	end := mark{at: trainedFor, samples: l.counts.samples, iteration: l.iteration()}
 	complete, hasFinal := len(sums) > 0 && len(sums) == len(indices), false
 	for i, v := range sums {
@@ -239,14 +238,14 @@ func (r *Run) conclude(reports []report, indices []int64, sums []evaluate.Sum, f
 			// A snapshot is taken per shard, so the last one may lack a few pushes of the final version although both
 			// have the same count of samples; the final version stands for both.
 			if !complete || l.evals.marks[k].samples != end.samples {
-				l.evaluated(l.evals.marks[k], v.Loss, v.Correct, rows)
+				l.evaluated(l.evals.marks[k], v)
 			}
 			continue
 		}
 		if n := len(l.evals.results); n > 0 && l.evals.results[n-1].Samples == end.samples {
 			l.evals.results = l.evals.results[:n-1]
 		}
-		l.evaluated(end, v.Loss, v.Correct, rows)
+		l.evaluated(end, v)
 		hasFinal = true
 	}
 	s.Changes = l.changes
@@ -319,7 +318,7 @@ func (r *Run) countsOf(reports []report, final []float32) *metrics.Summary {
 
 func (r *Run) summary(reports []report, final []float32) *metrics.Summary {
 	s := r.countsOf(reports, final)
-	s.Unjudged(r.Lead.evals.classes)
+	s.Unjudged(r.Lead.evals.judge.Measure)
 	if r.station.Config.Train.Optimizer.L1 > 0 {
 		s.Sparsity = metrics.SparsityOf(final)
 	}

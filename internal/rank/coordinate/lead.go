@@ -13,6 +13,7 @@ import (
 	"fluentps/internal/core/servernode"
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/plan/layout"
+	"fluentps/internal/rank/evaluate"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/metrics/records"
@@ -73,7 +74,7 @@ type evaluations struct {
 	owners         int     // number of servers that own a shard
 	online         *online // nil unless evaluate.where is online
 	results        []metrics.Evaluation
-	classes        bool     // samples have classes, so there is an accuracy
+	judge          metrics.Judge
 	targetReachedS *float64 // nil: not reached
 }
 
@@ -125,7 +126,7 @@ func NewLead(r *Run) *Lead {
 	rows := r.station.Set.Train.Rows()
 	l := &Lead{r: r, station: r.station, budget: layout.BudgetOf(r.station.Config, rows, r.station.Roles),
 		counts:  counts{epoch: metrics.EpochLoss{Rows: int64(rows)}},
-		evals:   evaluations{classes: r.station.Config.CountsHits(), marks: map[int64]mark{}, keptBy: map[int64]int{}},
+		evals:   evaluations{judge: layout.Judge(r.station.Config, r.station.Set), marks: map[int64]mark{}, keptBy: map[int64]int{}},
 		delayed: map[int32]int64{}, window: newWindow(0, len(r.station.Config.Sync))}
 	l.alike = newAlike(r.station.Config, len(r.station.Roles.Workers))
 	for m := range r.station.Roles.Servers {
@@ -260,7 +261,8 @@ func (l *Lead) record(now time.Duration) records.Record {
 	w := &l.window
 	if w.samples > 0 {
 		rec.Set(records.TrainLoss, w.loss/float64(w.samples))
-		if l.evals.classes && (w.correct > 0 || !l.station.Set.Elsewhere) { // a program of a user's own need not count hits in training
+		// a program of a user's own need not count hits in training
+		if l.evals.judge.Measure == metrics.Hits && (w.correct > 0 || !l.station.Set.Elsewhere) {
 			rec.Set(records.TrainAccuracy, float64(w.correct)/float64(w.samples))
 		}
 	}
@@ -366,23 +368,18 @@ func (l *Lead) snapshotComplete(k int64) {
 }
 
 // evaluated notes a result. Results come in the order of their snapshots.
-func (l *Lead) evaluated(m mark, loss float64, correct, rows int64) {
-	acc := float64(correct) / float64(rows)
-	mean := loss / float64(rows)
+func (l *Lead) evaluated(m mark, s evaluate.Sum) {
 	epoch := float64(m.samples) / float64(l.station.Set.Train.Rows())
 	e := metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(m.at.Seconds())}
-	e.Judge(mean, acc, l.evals.classes)
+	e.Judge(l.evals.judge, s)
 	l.evals.results = append(l.evals.results, e)
 	rec := records.Record{At: m.at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
-	rec.Set(records.TestLoss, mean)
-	if l.evals.classes {
-		rec.Set(records.TestAccuracy, acc)
-	}
+	e.Record(&rec)
 	l.write(rec)
 	if l.r.TrainEnd == 0 {
 		l.noteFailure(&l.out.printFailing, l.out.progress.Evaluated(&e))
 	}
-	if goal := l.station.Config.Train.Stop.Target; goal > 0 && acc >= goal && l.evals.targetReachedS == nil {
+	if goal := l.station.Config.Train.Stop.Target; goal > 0 && e.Score() >= goal && l.evals.targetReachedS == nil {
 		s := m.at.Seconds()
 		l.evals.targetReachedS = &s
 	}

@@ -75,7 +75,7 @@ func (o *online) evaluated(s evaluate.Sum, took time.Duration) {
 		return
 	}
 	k := l.evals.complete[o.nextIndex]
-	l.evaluated(l.evals.marks[k], s.Loss, s.Correct, int64(r.station.Set.Test.Rows()))
+	l.evaluated(l.evals.marks[k], s)
 	if l.evals.targetReachedS != nil && !r.stopping() {
 		r.stopNow()
 	}

@@ -65,6 +65,9 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	if names := r.station.Set.ClassNames; names != nil {
 		info["classes"] = names
 	}
+	if t := r.station.Set.Targets; t != (dataset.Targets{}) && t != (dataset.Targets{Deviation: 1}) {
+		info["targets"] = map[string]float64{"mean": t.Mean, "deviation": t.Deviation}
+	}
 	if rows := r.workerRows(); rows != nil {
 		info["worker_rows"] = rows
 	}

@@ -13,7 +13,6 @@ import (
 	"fluentps/internal/plan/origin"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
-	"fluentps/ps/workload/dataset"
 )
 
 // The end of a run that is stopped early from outside: by a signal, or by its time limit.
@@ -99,17 +98,14 @@ func (l *Lead) nameOrigin(reports []report) {
 // besideConstant adds the loss of a constant prediction to the summary of a run that was not cut short, and says whether that of the run is
 // far above it.
 func (r *Run) besideConstant(s *metrics.Summary) string {
-	table, classes := r.station.Set.Test, r.station.Set.Classes
+	table := r.station.Set.Test
 	if s.TestLoss == nil {
 		table = r.station.Set.Train
 	}
 	if r.Lead.end.reason != "" || table.Rows() == 0 || r.station.Set.Elsewhere {
 		return ""
 	}
-	if !r.Lead.evals.classes {
-		classes = 0
-	}
-	s.ConstantLoss = metrics.Some(dataset.ConstantLoss(table, classes))
+	s.ConstantLoss = metrics.Some(r.station.Set.ConstantLoss(table, r.station.Config.Model.HuberDelta()))
 	if s.BesideConstant() != "" {
 		s.WorseHint = origin.Worse(r.station.Config, r.station.Set.Largest())
 	}

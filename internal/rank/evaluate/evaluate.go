@@ -13,6 +13,7 @@ import (
 	"fluentps/internal/core/shard"
 	"fluentps/internal/rank/link"
 	"fluentps/internal/rank/station"
+	"fluentps/internal/show/metrics"
 	"fluentps/kernels"
 	"fluentps/ps/workload"
 )
@@ -113,14 +114,20 @@ func (e *Evaluator) Fetch(k int64, then func()) {
 // bit at another place of a product, or in a product of another size.
 func (e *Evaluator) chunks() int { return (e.station.Set.Test.Rows() + cap(e.rows) - 1) / cap(e.rows) }
 
-// evalChunks returns the loss of each chunk from first to last, and the number of hits in all of them; it calls between
+// chunk is what the rows of a batch come to.
+type chunk struct {
+	loss float64
+	workload.Errors
+}
+
+// evalChunks returns the sums of each chunk from first to last, and the number of hits in all of them; it calls between
 // after each. It stops early in a run that was halted, which uses no result.
-func (e *Evaluator) evalChunks(first, last int, between func()) (losses []float64, correct int64, err error) {
+func (e *Evaluator) evalChunks(first, last int, between func()) (chunks []chunk, correct int64, err error) {
 	t := e.station.Set.Test
 	batchMax := cap(e.rows)
-	for chunk := first; chunk < last && !e.o.Halted.Load(); chunk++ {
+	for at := first; at < last && !e.o.Halted.Load(); at++ {
 		e.rows = e.rows[:0]
-		for row := chunk * batchMax; row < min((chunk+1)*batchMax, t.Rows()); row++ {
+		for row := at * batchMax; row < min((at+1)*batchMax, t.Rows()); row++ {
 			e.rows = append(e.rows, int32(row))
 		}
 		var l float64
@@ -131,36 +138,32 @@ func (e *Evaluator) evalChunks(first, last int, between func()) (losses []float6
 		if err != nil {
 			return nil, 0, fmt.Errorf("rank %d: evaluation of test rows %d to %d: %w", e.station.Me, e.rows[0], e.rows[len(e.rows)-1], err)
 		}
-		losses = append(losses, l)
+		chunks = append(chunks, chunk{l, workload.ErrorsOf(e.model)})
 		correct += int64(c)
 		between()
 	}
-	return losses, correct, nil
+	return chunks, correct, nil
 }
 
 // Alone evaluates the whole test set on this rank.
 func (e *Evaluator) Alone() (s Sum, err error) {
-	losses, correct, err := e.evalChunks(0, e.chunks(), func() {})
-	s.add(losses, correct)
+	chunks, correct, err := e.evalChunks(0, e.chunks(), func() {})
+	add(&s, chunks, correct)
 	return s, err
 }
 
-// part is one rank's share of an evaluation. Losses of chunks travel as their bits: they may be infinite or not a number.
+// part is one rank's share of an evaluation. The sums of chunks travel as their bits: they may be infinite or not a number.
 type part struct {
-	LossBits []uint64
-	Correct  int64
-}
-
-// Sum is the result of an evaluation. Losses are added chunk by chunk, in order, so that the bits do not depend on the
-// number of ranks.
-type Sum struct {
-	Loss    float64
+	Bits    [][3]uint64
 	Correct int64
 }
 
-func (s *Sum) add(losses []float64, correct int64) {
-	for _, l := range losses {
-		s.Loss += l
+// Sum is the result of an evaluation. Chunks are added in order, so that the bits do not depend on the number of ranks.
+type Sum = metrics.Sums
+
+func add(s *Sum, chunks []chunk, correct int64) {
+	for _, c := range chunks {
+		s.Loss, s.Absolute, s.Squared = s.Loss+c.loss, s.Absolute+c.Absolute, s.Squared+c.Squared
 	}
 	s.Correct += correct
 }
@@ -179,13 +182,13 @@ func (e *Evaluator) Together(indices []int64, goOn func() bool) ([]Sum, error) {
 		if err := e.FetchAndWait(k); err != nil {
 			return nil, err
 		}
-		losses, correct, err := e.evalChunks(first, last, r.Transport.Tick)
+		chunks, correct, err := e.evalChunks(first, last, r.Transport.Tick)
 		if err != nil {
 			return nil, err
 		}
 		own := part{Correct: correct}
-		for _, l := range losses {
-			own.LossBits = append(own.LossBits, math.Float64bits(l))
+		for _, c := range chunks {
+			own.Bits = append(own.Bits, [3]uint64{math.Float64bits(c.loss), math.Float64bits(c.Absolute), math.Float64bits(c.Squared)})
 		}
 		all, err := link.Gather(r.Net, own)
 		if err != nil {
@@ -210,11 +213,12 @@ func (e *Evaluator) Together(indices []int64, goOn func() bool) ([]Sum, error) {
 // sumOf adds up the parts of all ranks, in rank order, which is the order of the chunks.
 func sumOf(parts []part) (s Sum) {
 	for _, p := range parts {
-		losses := make([]float64, len(p.LossBits))
-		for i, bits := range p.LossBits {
-			losses[i] = math.Float64frombits(bits)
+		chunks := make([]chunk, len(p.Bits))
+		for i, bits := range p.Bits {
+			chunks[i] = chunk{math.Float64frombits(bits[0]), workload.Errors{Absolute: math.Float64frombits(bits[1]),
+				Squared: math.Float64frombits(bits[2])}}
 		}
-		s.add(losses, p.Correct)
+		add(&s, chunks, p.Correct)
 	}
 	return s
 }

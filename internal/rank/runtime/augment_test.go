@@ -9,6 +9,7 @@ import (
 	"fluentps/internal/rank/sidestest"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/images"
 )
 
 // testImage is the shape that asImages gives the 20 features of generated rows.
@@ -31,7 +32,7 @@ func asImages(o *Options) {
 func TestTestImagesAreNotAugmented(t *testing.T) {
 	for set, ranks := range map[string]int{"baseline=none": 6, "baseline=allreduce": 4} {
 		cfg := load(t, set)
-		cfg.Data.Augment = dataset.Augment{Crop: 1, Flip: true}
+		cfg.Data.Augment = images.Augment{Crop: 1, Flip: true}
 		res, errs := world(t, cfg, ranks, asImages)
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
@@ -45,12 +46,12 @@ func TestTestImagesAreNotAugmented(t *testing.T) {
 // An augmentation that does not fit the data is refused before training, on all ranks.
 func TestAugmentationThatDoesNotFitTheDataIsRefused(t *testing.T) {
 	for _, c := range []struct {
-		spec   dataset.Augment
+		spec   images.Augment
 		change func(*Options)
 		want   string
 	}{
-		{dataset.Augment{Crop: 4}, asImages, "data.augment.crop is 4, must be 0 to 3, less than the images have: 4 x 5 pixels"},
-		{dataset.Augment{Flip: true}, nil, "data.augment: the rows of the data set are no images"},
+		{images.Augment{Crop: 4}, asImages, "data.augment.crop is 4, must be 0 to 3, less than the images have: 4 x 5 pixels"},
+		{images.Augment{Flip: true}, nil, "data.augment: the rows of the data set are no images"},
 	} {
 		cfg := load(t)
 		cfg.Data.Augment = c.spec

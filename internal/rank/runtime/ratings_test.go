@@ -27,6 +27,9 @@ func TestMatrixFactorizationLearnsUnderAnyScheme(t *testing.T) {
 			if math.Abs(rmse*rmse-float64(*s.TestLoss)) > 1e-12 || s.Evaluations[len(s.Evaluations)-1].TestAccuracy != nil {
 				t.Errorf("RMSE %g of loss %g", rmse, float64(*s.TestLoss))
 			}
+			if mae, r2 := float64(*s.TestMAE), float64(*s.TestR2); mae <= 0 || mae >= rmse || math.Abs(r2-(1-rmse*rmse)) > 0.002 {
+				t.Errorf("MAE %g and R2 %g of RMSE %g, and variance 1 of the values", mae, r2, rmse)
+			}
 			// Least squares with 270 parameters and 4,000 ratings of noise 0.1: about 0.1 * sqrt(1 + 270/4000).
 			t.Logf("%s: test RMSE %.4f", rule, rmse)
 			if rmse > 0.12 || rmse < 0.09 {
@@ -47,7 +50,7 @@ func TestNoAccuracyOfRatingsWithoutAnEvaluation(t *testing.T) {
 	s := trainTogether(t, c).Summary
 	var text strings.Builder
 	if err := metrics.WriteText(&text, s, metrics.TextWidth); err != nil || !strings.HasPrefix(s.Finished, "diverged") ||
-		!strings.Contains(text.String(), "test loss -, test RMSE -") {
+		!strings.Contains(text.String(), "test loss -, test RMSE -, test MAE -, test R2 -") {
 		t.Errorf("error %v; finished %q; no RMSE in\n%s", err, s.Finished, text.String())
 	}
 }

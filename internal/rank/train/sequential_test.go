@@ -16,6 +16,7 @@ import (
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/images"
 )
 
 // sequential trains on one machine, in the plainest way: each step takes the concatenated batches of all workers in rank
@@ -57,7 +58,7 @@ func sequential(t *testing.T, c *configs.Config, workers, steps int) []float32 {
 		}
 		b.Take(set.Train, rows)
 		for j := 0; j < workers && b.X != nil; j++ {
-			dataset.NewAugmenter(c.Data.Augment, testImage, c.Seed, j).Apply(b.X[j*batch*b.Cols:][:batch*b.Cols], int64(i))
+			images.NewAugmenter(c.Data.Augment, testImage, c.Seed, j).Apply(b.X[j*batch*b.Cols:][:batch*b.Cols], int64(i))
 		}
 		m.Forward(b, nil)
 		m.Backward(nil)
@@ -175,12 +176,12 @@ func TestAugmentedRunsEqualSequentialOnes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := load(t, c.set)
-			run := func(a dataset.Augment) *sidestest.Result {
+			run := func(a images.Augment) *sidestest.Result {
 				cfg.Data.Augment = a
 				return sidestest.Train(t, cfg, 6, sidestest.Options{Hosts: c.hosts, Load: asImages})
 			}
-			plain := run(dataset.Augment{})
-			spec := dataset.Augment{Crop: 1, Flip: true}
+			plain := run(images.Augment{})
+			spec := images.Augment{Crop: 1, Flip: true}
 			got, again := run(spec), run(spec)
 			if got.SHA256() != again.SHA256() {
 				t.Error("the same run ends with other bits")

@@ -24,6 +24,7 @@ import (
 	"fluentps/kernels"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/images"
 )
 
 // Side obeys the effects of a Worker node: it computes iterations, sends gradients from the arena that the kernels wrote
@@ -66,7 +67,7 @@ type scratch struct {
 // feed is the source of a worker's samples.
 type feed struct {
 	sampler *dataset.Sampler
-	augment *dataset.Augmenter
+	augment *images.Augmenter
 	batch   workload.Batch
 	rows    []int32
 	holds   int64 // the iteration whose batch this is; -1: none yet
@@ -217,7 +218,7 @@ func newFeed(r *station.Station, index int) (feed, error) {
 		return feed{}, err
 	}
 	return feed{sampler: dataset.NewSampler(rows, batch, c.Seed, index),
-		augment: dataset.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
+		augment: images.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
 		rows:    make([]int32, 0, batch), holds: -1}, nil
 }
 

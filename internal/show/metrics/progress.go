@@ -164,13 +164,10 @@ func barText(r *records.Record, done float64, width int) string {
 // line is the evaluation as a line among the progress lines.
 func (e *Evaluation) line() string {
 	text := fmt.Sprintf("evaluated at epoch %.2f, %.1f s: test loss %s", float64(e.Epoch), float64(e.AtS), fixed(float64(*e.TestLoss), 4))
-	switch {
-	case e.TestAccuracy != nil:
-		text += ", test accuracy " + fixed(float64(*e.TestAccuracy), 4)
-	case e.TestRMSE != nil:
-		text += ", test RMSE " + fixed(float64(*e.TestRMSE), 4)
+	if e.TestAccuracy == nil && e.TestRMSE == nil {
+		return text
 	}
-	return text
+	return text + e.scoresText()
 }
 
 func lossText(r *records.Record) string {

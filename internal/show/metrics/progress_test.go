@@ -157,7 +157,7 @@ func TestEvaluationsAmongProgressLines(t *testing.T) {
 		p := NewProgress(&w, terminal, 80, 30*time.Second)
 		for k := range 100 {
 			e := Evaluation{AtS: Float(0.1 * float64(k)), Epoch: Float(k)}
-			e.Judge(0.25, 0.875, k%2 == 0)
+			e.Judge(Judge{Measure: Measure(k % 2), Rows: 8, Deviation: 1, Spread: 1}, Sums{Loss: 2, Correct: 7, Squared: 2})
 			if err := p.Evaluated(&e); err != nil {
 				t.Fatal(err)
 			}

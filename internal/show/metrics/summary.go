@@ -128,14 +128,13 @@ type Costs struct {
 
 // Quality is the part of a Summary that says how good the parameters are.
 type Quality struct {
-	TrainLoss      *Float `json:"train_loss"`
-	TestLoss       *Float `json:"test_loss"`
-	ConstantLoss   *Float `json:"constant_loss,omitempty"` // of the best constant prediction; nil: not known
-	WorseHint      string `json:"worse_hint,omitempty"`    // which keys act if the loss is far above that
-	TestAccuracy   *Float `json:"test_accuracy"`           // null if there are no classes
-	TestRMSE       *Float `json:"test_rmse,omitempty"`     // root of test_loss if that is a mean squared error
-	Target         *Float `json:"target"`                  // the test accuracy to reach
-	TargetReachedS *Float `json:"target_reached_s"`        // when the first snapshot that reached it was taken
+	TrainLoss    *Float `json:"train_loss"`
+	TestLoss     *Float `json:"test_loss"`
+	ConstantLoss *Float `json:"constant_loss,omitempty"` // of the best constant prediction; nil: not known
+	WorseHint    string `json:"worse_hint,omitempty"`    // which keys act if the loss is far above that
+	Evaluated
+	Target         *Float `json:"target"`           // the test accuracy to reach, or R2
+	TargetReachedS *Float `json:"target_reached_s"` // when the first snapshot that reached it was taken
 }
 
 // Traffic is the part of a Summary that says what ranks exchanged, and how far their clocks agreed.
@@ -327,32 +326,12 @@ func (w *WorkerSummary) AddMember(m WorkerSummary) {
 
 // Evaluation is the result of one evaluation on the test set. AtS and Samples are those of the snapshot, not of the evaluation.
 type Evaluation struct {
-	Samples      int64  `json:"samples"`
-	Epoch        Float  `json:"epoch"`
-	AtS          Float  `json:"at_s"`
-	TestAccuracy *Float `json:"test_accuracy"`
-	TestLoss     *Float `json:"test_loss"`
-	TestRMSE     *Float `json:"test_rmse,omitempty"`
-	Final        bool   `json:"final,omitempty"` // the parameters are those at the end of the run
-}
-
-// Judge sets the results of an evaluation: the mean loss, and the accuracy if the data have classes, otherwise the root of the
-// loss.
-func (e *Evaluation) Judge(loss, accuracy float64, classes bool) {
-	e.TestLoss = Some(loss)
-	if classes {
-		e.TestAccuracy = Some(accuracy)
-	} else {
-		e.TestRMSE = Some(math.Sqrt(loss))
-	}
-}
-
-// Unjudged sets the results of a run without an evaluation: without classes the RMSE is present but not a number, see Judge. A run
-// that fails before its first evaluation keeps them.
-func (s *Summary) Unjudged(classes bool) {
-	if !classes {
-		s.TestRMSE = Some(math.NaN())
-	}
+	Samples  int64  `json:"samples"`
+	Epoch    Float  `json:"epoch"`
+	AtS      Float  `json:"at_s"`
+	TestLoss *Float `json:"test_loss"`
+	Evaluated
+	Final bool `json:"final,omitempty"` // the parameters are those at the end of the run
 }
 
 // Conclude marks the last evaluation as final and copies its results to the summary. It must be one of the final parameters. The
@@ -361,7 +340,7 @@ func (s *Summary) Conclude() {
 	s.Evaluations = slices.Clone(s.Evaluations)
 	last := &s.Evaluations[len(s.Evaluations)-1]
 	last.Final = true
-	s.TestLoss, s.TestAccuracy, s.TestRMSE = last.TestLoss, last.TestAccuracy, last.TestRMSE
+	s.TestLoss, s.Evaluated = last.TestLoss, last.Evaluated
 }
 
 // startLine is the member of a summary that names the start.

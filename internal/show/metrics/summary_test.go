@@ -29,7 +29,7 @@ func sample() *Summary {
 				PeakBytes: []int64{1 << 20, 2, 3, 231 << 20, 5, 6}},
 		},
 		Quality: Quality{
-			TrainLoss: Some(0.30125), TestLoss: Some(0.36), TestAccuracy: Some(0.9012), Target: Some(0.9),
+			TrainLoss: Some(0.30125), TestLoss: Some(0.36), Evaluated: Evaluated{TestAccuracy: Some(0.9012)}, Target: Some(0.9),
 			TargetReachedS: Some(81.2),
 		},
 		Seed:             7,
@@ -72,8 +72,8 @@ func sample() *Summary {
 			RoleServer: OverRanks([]Spans{spans(wall, 0, 500, 0, 700, 9000, 69000), spans(wall, 0, 400, 0, 700, 8000, 70000)}),
 		},
 		Evaluations: []Evaluation{
-			{Samples: 480000, Epoch: 8, AtS: 40.5, TestAccuracy: Some(0.88), TestLoss: Some(0.4)},
-			{Samples: 960000, Epoch: 16, AtS: 81.2, TestAccuracy: Some(0.9012), TestLoss: Some(0.36)},
+			{Samples: 480000, Epoch: 8, AtS: 40.5, Evaluated: Evaluated{TestAccuracy: Some(0.88)}, TestLoss: Some(0.4)},
+			{Samples: 960000, Epoch: 16, AtS: 81.2, Evaluated: Evaluated{TestAccuracy: Some(0.9012)}, TestLoss: Some(0.36)},
 		},
 	}
 	s.Conclude()

@@ -92,8 +92,7 @@ func headText(s *Summary, width int) string {
 	}
 	line("time", "setup %s s, train %s s, evaluation %s s, wall %s s",
 		fixed(float64(s.SetupS), 1), fixed(float64(s.TrainS), 1), fixed(float64(s.EvalS), 1), fixed(float64(s.WallS), 1))
-	name, value := score(s.TestAccuracy, s.TestRMSE)
-	line("result", "train loss %s, test loss %s, test %s %s", optional(s.TrainLoss, 4), optional(s.TestLoss, 4), name, value)
+	line("result", "train loss %s, test loss %s%s", optional(s.TrainLoss, 4), optional(s.TestLoss, 4), s.scoresText())
 	countsText(s, line)
 	for _, c := range s.Changes[:min(len(s.Changes), changesMax)] {
 		line("scheme", "%s from iteration %s on (%s), because %s", c.Scheme, thousands(c.Iteration), c.Match, c.Why)
@@ -178,12 +177,12 @@ func devicesText(s *Summary) string {
 	return strings.Join(parts, ", ")
 }
 
-// score is the accuracy, or if there is one the root of the mean squared error.
-func score(accuracy, rmse *Float) (name, value string) {
-	if rmse != nil {
-		return "RMSE", optional(rmse, 4)
+// scoresText lists results behind a loss.
+func (e *Evaluated) scoresText() (text string) {
+	for _, s := range e.scores() {
+		text += fmt.Sprintf(", test %s %s", s.name, s.value)
 	}
-	return "accuracy", optional(accuracy, 4)
+	return text
 }
 
 // roleText is the table of times by role. The share is the mean over ranks, as a part of train_s.
@@ -304,18 +303,25 @@ func evaluationText(s *Summary) string {
 	first := max(0, len(s.Evaluations)-evaluationRowsMax)
 	var rows [][]string
 	for i, e := range s.Evaluations[first:] {
-		name, value := score(e.TestAccuracy, e.TestRMSE)
+		scores := e.scores()
 		if i == 0 {
-			rows = append(rows, []string{"Epoch", "Samples", "At s", "Test " + name, "Test loss", "Parameters"})
+			head := []string{"Epoch", "Samples", "At s"}
+			for _, s := range scores {
+				head = append(head, "Test "+s.name)
+			}
+			rows = append(rows, append(head, "Test loss", "Parameters"))
 		}
 		of := "snapshot"
 		if e.Final {
 			of = "final"
 		}
-		rows = append(rows, []string{fixed(float64(e.Epoch), 2), thousands(e.Samples), fixed(float64(e.AtS), 1), value,
-			optional(e.TestLoss, 4), of})
+		row := []string{fixed(float64(e.Epoch), 2), thousands(e.Samples), fixed(float64(e.AtS), 1)}
+		for _, s := range scores {
+			row = append(row, s.value)
+		}
+		rows = append(rows, append(row, optional(e.TestLoss, 4), of))
 	}
-	text := table(rows, map[int]bool{5: true})
+	text := table(rows, map[int]bool{len(rows[0]) - 1: true})
 	if first > 0 {
 		text += fmt.Sprintf("%s before these in summary.json\n", Count(first, "evaluation"))
 	}
@@ -334,13 +340,17 @@ func target(v float64) string {
 func performanceText(s *Summary) string {
 	text := fmt.Sprintf("Performance: %s samples/s, %s iterations/s",
 		rate(float64(s.SamplesPerS)), rate(float64(s.Iterations-resumedAt(s))/float64(s.TrainS)))
+	of := ""
+	if s.TestR2 != nil {
+		of = "R2 "
+	}
 	switch {
 	case s.Target == nil:
 	case s.TargetReachedS != nil:
-		text += fmt.Sprintf(", target %s reached after %s s", target(float64(*s.Target)), seconds(float64(*s.TargetReachedS)))
+		text += fmt.Sprintf(", target %s%s reached after %s s", of, target(float64(*s.Target)), seconds(float64(*s.TargetReachedS)))
 	default:
-		text += fmt.Sprintf(", target %s not reached", target(float64(*s.Target)))
-		if best := bestAccuracy(s); !math.IsNaN(best) {
+		text += fmt.Sprintf(", target %s%s not reached", of, target(float64(*s.Target)))
+		if best := bestScore(s); !math.IsNaN(best) {
 			text += fmt.Sprintf(" (best %.4f)", best)
 		}
 	}
@@ -355,12 +365,12 @@ func seconds(v float64) string {
 	return fixed(v, 0)
 }
 
-// bestAccuracy is the largest test accuracy of the evaluations, NaN if there is none.
-func bestAccuracy(s *Summary) float64 {
+// bestScore is the largest test accuracy or R2 of the evaluations, NaN if there is none.
+func bestScore(s *Summary) float64 {
 	best := math.NaN()
-	for _, e := range s.Evaluations {
-		if e.TestAccuracy != nil && !(float64(*e.TestAccuracy) <= best) {
-			best = float64(*e.TestAccuracy)
+	for i := range s.Evaluations {
+		if v := s.Evaluations[i].Score(); !math.IsNaN(v) && !(v <= best) {
+			best = v
 		}
 	}
 	return best

@@ -445,18 +445,21 @@ func TestRMSEInsteadOfAccuracy(t *testing.T) {
 	for i := range s.Evaluations {
 		e := &s.Evaluations[i]
 		e.TestAccuracy = nil
-		e.Judge(0.0625*float64(i+1), 0, false)
+		loss := 0.0625 * float64(i+1)
+		e.Judge(Judge{Measure: Misses, Rows: 4, Deviation: 1, Spread: 2}, Sums{Loss: 4 * loss, Squared: 4 * loss, Absolute: 2})
 	}
 	s.Conclude()
 	if s.TestAccuracy != nil || s.TestRMSE == nil || *s.TestLoss != Float(0.0625*float64(len(s.Evaluations))) {
 		t.Errorf("the run has accuracy %v, RMSE %v, loss %v", s.TestAccuracy, s.TestRMSE, *s.TestLoss)
 	}
 	got := text(t, s)
-	if want := fmt.Sprintf("test RMSE %.4f\n", math.Sqrt(float64(*s.TestLoss))); !strings.Contains(got, want) ||
+	if want := fmt.Sprintf("test RMSE %.4f, test MAE\n           0.5000, test R2 %.4f\n", math.Sqrt(float64(*s.TestLoss)),
+		1-float64(*s.TestLoss)/2); !strings.Contains(got, want) ||
 		strings.Contains(got, "ccuracy") {
 		t.Errorf("no %q, or an accuracy, in\n%s", want, got)
 	}
-	if !strings.Contains(got, "| Test RMSE |") || !strings.Contains(got, "|    0.2500 |    0.0625 | snapshot\n") {
+	if !strings.Contains(got, "| Test RMSE | Test MAE | Test R2 |") ||
+		!strings.Contains(got, "|    0.2500 |   0.5000 |  0.9688 |    0.0625 | snapshot\n") {
 		t.Errorf("evaluations without RMSE in\n%s", got)
 	}
 	if j, err := s.JSON(); err != nil || !strings.Contains(string(j), `"test_accuracy": null`) ||

@@ -23,7 +23,13 @@ func account(name string, r *Run, target *Target) (sentences []string) {
 		}
 		return w.At
 	})
+	r2, rmse := r.final(func(w *Row) float64 { return w.TestR2 }), math.NaN()
+	if r.Summary != nil {
+		rmse = optional(r.Summary.TestRMSE)
+	}
 	switch {
+	case !math.IsNaN(r2):
+		say("%s%s reached test R2 %s after %s; its root mean squared error is %s.", kind, name, fixed(r2, 4), seconds(last), short(rmse))
 	case !math.IsNaN(accuracy):
 		say("%s%s reached test accuracy %s after %s.", kind, name, fixed(accuracy, 4), seconds(last))
 	case !math.IsNaN(loss):

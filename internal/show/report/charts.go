@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"fluentps/internal/show/report/plot"
 )
@@ -22,10 +23,15 @@ func progress(groups []*Group, target *Target) (charts []scene) {
 		{"step", "step: iterations of the run", "step", true, func(w *Row) float64 { return w.Iteration }},
 		{"samples", "samples over all workers", "samples", true, func(w *Row) float64 { return w.Samples }},
 	}
-	for _, m := range []measure{
+	measures := []measure{
 		{WhatLoss, "Loss", "loss", func(w *Row) float64 { return w.TrainLoss }, func(w *Row) float64 { return w.TestLoss }},
 		{WhatAccuracy, "Accuracy", "accuracy", func(w *Row) float64 { return w.TrainAccuracy }, func(w *Row) float64 { return w.TestAccuracy }},
-	} {
+	}
+	if slices.ContainsFunc(groups, func(g *Group) bool { return anyPredicts(g.Runs) }) { // such runs have no accuracy
+		nothing := func(*Row) float64 { return math.NaN() }
+		measures[1] = measure{WhatR2, "R2", "R2", nothing, func(w *Row) float64 { return w.TestR2 }}
+	}
+	for _, m := range measures {
 		for _, x := range axes {
 			c := &plot.XY{ID: m.id + "-by-" + x.id, Title: m.title + " by " + x.word, XLabel: x.label, WholeX: x.whole}
 			c.Lines, c.YLabel = m.lines(groups, x.get)

@@ -90,11 +90,28 @@ type Target struct {
 func (t *Target) reached(r *Run) (at, samples, steps float64) {
 	for i := range r.Rows {
 		w := &r.Rows[i]
-		if t.What == WhatLoss && w.TestLoss <= t.Value || t.What == WhatAccuracy && w.TestAccuracy >= t.Value {
+		if t.hit(w) {
 			return w.At, w.Samples, w.Iteration
 		}
 	}
 	return math.NaN(), math.NaN(), math.NaN()
+}
+
+// value is what the target is of, in a row.
+func (t *Target) value(w *Row) float64 {
+	switch t.What {
+	case WhatLoss:
+		return w.TestLoss
+	case WhatR2:
+		return w.TestR2
+	}
+	return w.TestAccuracy
+}
+
+// hit says whether a row reaches the target.
+func (t *Target) hit(w *Row) bool {
+	v := t.value(w)
+	return t.What == WhatLoss && v <= t.Value || t.What != WhatLoss && v >= t.Value
 }
 
 // between is when a run can have reached the target: after the last evaluation that missed it, and until the first
@@ -105,14 +122,10 @@ func (t *Target) between(r *Run) (soonest, latest float64) {
 	hit, kept := false, false
 	for i := range r.Rows {
 		w := &r.Rows[i]
-		value := w.TestAccuracy
-		if t.What == WhatLoss {
-			value = w.TestLoss
-		}
-		if math.IsNaN(value) {
+		if math.IsNaN(t.value(w)) {
 			continue
 		}
-		reached := t.What == WhatLoss && value <= t.Value || t.What == WhatAccuracy && value >= t.Value
+		reached := t.hit(w)
 		switch {
 		case !reached && !hit:
 			soonest = w.At
@@ -132,9 +145,18 @@ func (t *Target) between(r *Run) (soonest, latest float64) {
 const (
 	WhatAccuracy = "accuracy"
 	WhatLoss     = "loss"
+	WhatR2       = "r2" // of runs that predict numbers
 )
 
-func (t *Target) text() string { return "test " + t.What + " " + short(t.Value) }
+func (t *Target) text() string { return "test " + whatWord(t.What) + " " + short(t.Value) }
+
+// whatWord is a measure for people.
+func whatWord(what string) string {
+	if what == WhatR2 {
+		return "R2"
+	}
+	return what
+}
 
 // chooseTarget takes the target of the configurations, if all agree. Else it is the best value that every group reached.
 func chooseTarget(groups []*Group) *Target {
@@ -148,8 +170,12 @@ func chooseTarget(groups []*Group) *Target {
 			common = float64(*r.Summary.Target)
 		}
 	}
+	score := WhatAccuracy
+	if slices.ContainsFunc(groups, func(g *Group) bool { return anyPredicts(g.Runs) }) {
+		score = WhatR2
+	}
 	if ok && common > 0 {
-		return &Target{WhatAccuracy, common, "the target of the configurations"}
+		return &Target{score, common, "the target of the configurations"}
 	}
 	worst, loss := math.Inf(1), math.Inf(-1)
 	for _, g := range groups {
@@ -170,7 +196,7 @@ func chooseTarget(groups []*Group) *Target {
 	}
 	if worst > 0 && worst <= 1 {
 		if v := math.Floor(worst*100+1e-9) / 100; v > 0 {
-			return &Target{WhatAccuracy, v, "no target was given; this is the best accuracy, in whole per cent, that every run reached"}
+			return &Target{score, v, "no target was given; this is the best " + whatWord(score) + ", in whole per cent, that every run reached"}
 		}
 	}
 	if loss > 0 && !math.IsInf(loss, 0) {

@@ -42,7 +42,7 @@ func drawRun(t *rapid.T) *Run {
 	}
 	for range rapid.IntRange(0, 8).Draw(t, "rows") {
 		n := func() float64 { return number.Draw(t, "n") }
-		r.Rows = append(r.Rows, Row{n(), n(), n(), n(), n(), n(), n(), n(), n(), n(), n()})
+		r.Rows = append(r.Rows, Row{n(), n(), n(), n(), n(), n(), n(), n(), n(), n(), n(), n(), n()})
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "workers") {
 		var all []timings.Iteration

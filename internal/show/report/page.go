@@ -143,6 +143,8 @@ func overSeeds(g *Group) string {
 	number := func(v float64) string { return fixed(v, 4) }
 	if s := g.over(func(r *Run) float64 { return r.final(func(w *Row) float64 { return w.TestAccuracy }) }); s.n > 0 {
 		text += " reached test accuracy " + s.text(number)
+	} else if s := g.over(func(r *Run) float64 { return r.final(func(w *Row) float64 { return w.TestR2 }) }); s.n > 0 {
+		text += " reached test R2 " + s.text(number)
 	} else if s := g.over(func(r *Run) float64 { return r.final(func(w *Row) float64 { return w.TestLoss }) }); s.n > 0 {
 		text += " reached test loss " + s.text(number)
 	}

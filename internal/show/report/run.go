@@ -36,6 +36,7 @@ type Row struct {
 	At, Iteration, Samples    float64
 	TrainLoss, TrainAccuracy  float64
 	TestLoss, TestAccuracy    float64
+	TestR2, TestRMSE          float64
 	SamplesPerS, StalenessP50 float64
 	StalenessMax, Blocked     float64
 }
@@ -56,7 +57,7 @@ type Changed struct {
 // NoRow is a row without any measurement.
 func NoRow() Row {
 	n := math.NaN()
-	return Row{n, n, n, n, n, n, n, n, n, n, n}
+	return Row{n, n, n, n, n, n, n, n, n, n, n, n, n}
 }
 
 // Name is the name that the configuration gives the run, or that of its folder.
@@ -95,6 +96,7 @@ func (r *Run) complete() {
 				w.Iteration = math.Round(float64(r.Summary.Iterations) * float64(e.Samples) / float64(r.Summary.Samples))
 			}
 			w.TestLoss, w.TestAccuracy = optional(e.TestLoss), optional(e.TestAccuracy)
+			w.TestR2, w.TestRMSE = optional(e.TestR2), optional(e.TestRMSE)
 			r.Rows = append(r.Rows, w)
 		}
 	}
@@ -169,16 +171,32 @@ func (r *Run) staleness(q float64) float64 {
 	return float64(values[len(values)-1])
 }
 
-// best is the best test accuracy, or NaN.
+// best is the best test accuracy, or R2 of a run that predicts numbers, or NaN.
 func (r *Run) best() float64 {
 	best := math.NaN()
-	for _, w := range r.Rows {
-		if w.TestAccuracy > best || math.IsNaN(best) {
-			best = w.TestAccuracy
+	for i := range r.Rows {
+		if v := r.Rows[i].score(); v > best || math.IsNaN(best) {
+			best = v
 		}
 	}
 	return best
 }
+
+// score is what a target is of, if it is not a loss.
+func (w *Row) score() float64 {
+	if !math.IsNaN(w.TestR2) {
+		return w.TestR2
+	}
+	return w.TestAccuracy
+}
+
+// predicts says whether the run predicts numbers, so that it has errors and R2 and no accuracy.
+func (r *Run) predicts() bool {
+	return slices.ContainsFunc(r.Rows, func(w Row) bool { return !math.IsNaN(w.TestR2) })
+}
+
+// anyPredicts says whether some of the runs do.
+func anyPredicts(runs []*Run) bool { return slices.ContainsFunc(runs, (*Run).predicts) }
 
 // final is the last value of a column that is a number.
 func (r *Run) final(get func(*Row) float64) float64 {

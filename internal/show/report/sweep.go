@@ -36,7 +36,7 @@ func SweepTables(points []Point) (each, means *Table) {
 	}
 	each.Columns = append(each.Columns, Column{"state", "finished", true, false})
 	means.Columns = append(means.Columns, Column{"seeds", "runs", false, false})
-	measures := sweepMeasures(target)
+	measures := sweepMeasures(target, runs)
 	for _, m := range measures {
 		each.Columns, means.Columns = append(each.Columns, m.Column), append(means.Columns, m.Column)
 	}
@@ -77,7 +77,7 @@ type sweepMeasure struct {
 	value func(*Run) float64
 }
 
-func sweepMeasures(target *Target) []sweepMeasure {
+func sweepMeasures(target *Target, runs []*Run) []sweepMeasure {
 	total := func(head, key string, get func(*metrics.Summary) float64) sweepMeasure {
 		return sweepMeasure{Column{head, key, false, false}, func(r *Run) float64 { return summed(r, get) }}
 	}
@@ -90,6 +90,10 @@ func sweepMeasures(target *Target) []sweepMeasure {
 		total("test loss", "test_loss", func(s *metrics.Summary) float64 { return optional(s.TestLoss) }),
 		total("test accuracy", "test_accuracy", func(s *metrics.Summary) float64 { return optional(s.TestAccuracy) }),
 		{Column{"blocked", "blocked_share", false, false}, func(r *Run) float64 { return r.share(metrics.Blocked) }},
+	}
+	if anyPredicts(runs) {
+		all = append(all, total("test R2", "test_r2", func(s *metrics.Summary) float64 { return optional(s.TestR2) }),
+			total("test RMSE", "test_rmse", func(s *metrics.Summary) float64 { return optional(s.TestRMSE) }))
 	}
 	if target != nil {
 		key := fmt.Sprintf("time_to_%s_%s_s", target.What, plain(target.Value))

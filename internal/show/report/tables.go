@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,7 +77,14 @@ func ranking(order []*standing, target *Target) *Table {
 		Column{"blocked", "blocked_share", false, false},
 		Column{"staleness p50", "staleness_p50", false, false}, Column{"staleness max", "staleness_max", false, false},
 		Column{"bytes/sample", "bytes_sent_per_sample", false, true})
+	predicts := slices.ContainsFunc(order, func(s *standing) bool { return anyPredicts(s.Runs) })
+	if predicts {
+		t.Columns = append(t.Columns, Column{"final R2", "test_r2", false, false}, Column{"final RMSE", "test_rmse", false, false})
+	}
 	number := func(digits int) func(float64) string { return func(v float64) string { return fixed(v, digits) } }
+	last := func(s *standing, get func(*metrics.Summary) *metrics.Float) spread {
+		return s.over(func(r *Run) float64 { return summed(r, func(s *metrics.Summary) float64 { return optional(get(s)) }) })
+	}
 	for _, s := range order {
 		row := []Cell{textCell(s.Label), numberCell(float64(len(s.Runs)), number(0))}
 		if target != nil {
@@ -90,6 +98,10 @@ func ranking(order []*standing, target *Target) *Table {
 			spreadCell(s.over(func(r *Run) float64 { return summed(r, func(s *metrics.Summary) float64 { return float64(s.TrainS) }) }), seconds),
 			spreadCell(s.lost, percent), spreadCell(s.staleness, short), spreadCell(s.stalenessMost, short),
 			spreadCell(s.over(func(r *Run) float64 { return perSample(r, func(r *Run) int64 { return r.Summary.BytesSent }) }), short))
+		if predicts {
+			row = append(row, spreadCell(last(s, func(s *metrics.Summary) *metrics.Float { return s.TestR2 }), number(4)),
+				spreadCell(last(s, func(s *metrics.Summary) *metrics.Float { return s.TestRMSE }), short))
+		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
@@ -115,6 +127,11 @@ func runsTable(runs []*Run, how naming) *Table {
 		{"train loss", "train_loss", false, false}, {"test loss", "test_loss", false, true}, {"accuracy", "test_accuracy", false, false},
 		{"folder", "folder", true, false},
 	}}
+	predicts := anyPredicts(runs)
+	if predicts {
+		t.Columns = append(t.Columns, Column{"R2", "test_r2", false, false}, Column{"RMSE", "test_rmse", false, false},
+			Column{"MAE", "test_mae", false, false})
+	}
 	number := func(digits int) func(float64) string { return func(v float64) string { return fixed(v, digits) } }
 	names := namesOf(runs, how)
 	for i, r := range runs {
@@ -137,6 +154,12 @@ func runsTable(runs []*Run, how naming) *Table {
 			numberCell(get(func(s *metrics.Summary) float64 { return optional(s.TestAccuracy) }), number(4)),
 			textCell(r.Folder),
 		})
+		if predicts {
+			last := &t.Rows[len(t.Rows)-1]
+			*last = append(*last, numberCell(get(func(s *metrics.Summary) float64 { return optional(s.TestR2) }), number(4)),
+				numberCell(get(func(s *metrics.Summary) float64 { return optional(s.TestRMSE) }), short),
+				numberCell(get(func(s *metrics.Summary) float64 { return optional(s.TestMAE) }), short))
+		}
 	}
 	return t
 }

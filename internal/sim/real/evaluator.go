@@ -6,6 +6,7 @@ import (
 
 	"fluentps/internal/comm/wire"
 	"fluentps/internal/core"
+	"fluentps/internal/plan/layout"
 	"fluentps/internal/plan/origin"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/metrics/records"
@@ -20,6 +21,7 @@ type evaluator struct {
 	f     *floats
 	model workload.Model
 	batch workload.Batch
+	judge metrics.Judge
 	rows  []int32 // scratch; its capacity is the largest batch
 
 	room    int64 // the most snapshots kept at once
@@ -59,7 +61,8 @@ type mark struct {
 
 func newEvaluator(f *floats, spec workload.ModelSpec, room int64) (*evaluator, error) {
 	most := f.architecture.EvalRows()
-	v := &evaluator{f: f, room: room, kept: map[int64]*snapshot{}, loss: metrics.EpochLoss{Rows: int64(f.set.Train.Rows())},
+	v := &evaluator{f: f, room: room, judge: layout.Judge(f.s.Config(), f.set),
+		kept: map[int64]*snapshot{}, loss: metrics.EpochLoss{Rows: int64(f.set.Train.Rows())},
 		batch: workload.NewBatch(spec.Name, f.set.Samples(), most), rows: make([]int32, 0, most)}
 	var err error
 	v.model, err = workload.NewModel(spec, f.set.Samples(), f.g.Device, most)
@@ -171,7 +174,7 @@ func (v *evaluator) evaluate(arena []float32, m mark) {
 		return
 	}
 	v.model.Bind(v.f.s.Plan().Views(arena), nil)
-	loss, correct := 0.0, 0
+	var sums metrics.Sums
 	for lo, most := 0, cap(v.rows); lo < t.Rows(); lo += most {
 		n := min(most, t.Rows()-lo)
 		v.rows = v.rows[:0]
@@ -188,34 +191,32 @@ func (v *evaluator) evaluate(arena []float32, m mark) {
 			v.f.s.Fail("evaluation at %d samples: %v", m.samples, err)
 			return
 		}
-		loss, correct = loss+l, correct+c
+		of := workload.ErrorsOf(v.model)
+		sums.Loss, sums.Correct = sums.Loss+l, sums.Correct+int64(c)
+		sums.Absolute, sums.Squared = sums.Absolute+of.Absolute, sums.Squared+of.Squared
 	}
-	v.evaluated(m, loss/float64(t.Rows()), float64(correct)/float64(t.Rows()))
+	v.evaluated(m, sums)
 }
 
-func (v *evaluator) evaluated(m mark, loss, accuracy float64) {
+func (v *evaluator) evaluated(m mark, sums metrics.Sums) {
 	at := m.at
 	epoch := float64(m.samples) / float64(v.f.set.Train.Rows())
-	classes := v.f.s.Config().CountsHits()
 	e := metrics.Evaluation{Samples: m.samples, Epoch: metrics.Float(epoch), AtS: metrics.Float(at.Seconds())}
-	e.Judge(loss, accuracy, classes)
+	e.Judge(v.judge, sums)
 	v.evals = append(v.evals, e)
 	rec := records.Record{At: at, Iteration: m.iteration, Epoch: epoch, Samples: m.samples}
 	if w := v.window; w.samples > 0 {
 		rec.Set(records.TrainLoss, w.loss/float64(w.samples))
-		if classes {
+		if v.judge.Measure == metrics.Hits {
 			rec.Set(records.TrainAccuracy, float64(w.correct)/float64(w.samples))
 		}
 	}
 	v.window = window{}
 	rec.Set(records.TrainLR, v.rate)
 	rec.Set(records.LeadMax, float64(v.leadMax))
-	rec.Set(records.TestLoss, loss)
-	if classes {
-		rec.Set(records.TestAccuracy, accuracy)
-	}
+	e.Record(&rec)
 	v.records = append(v.records, rec)
-	if goal := v.f.s.Config().Train.Stop.Target; goal > 0 && accuracy >= goal && v.target == nil {
+	if goal := v.f.s.Config().Train.Stop.Target; goal > 0 && e.Score() >= goal && v.target == nil {
 		v.target = metrics.Some(at.Seconds())
 		v.stop()
 	}
@@ -234,7 +235,7 @@ func (v *evaluator) finish(sum *metrics.Summary) (parameters []float32) {
 		parameters = append(parameters, p...)
 	}
 	sum.ParametersSHA256 = workload.HashOf(parameters)
-	sum.Unjudged(c.CountsHits())
+	sum.Unjudged(v.judge.Measure)
 	if c.Train.Optimizer.L1 > 0 {
 		sum.Sparsity = metrics.SparsityOf(parameters)
 	}

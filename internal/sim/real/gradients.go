@@ -23,6 +23,7 @@ import (
 	"fluentps/ps/scheme"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/images"
 )
 
 // Gradients makes a run compute real gradients: every worker trains a replica of the model, on the rows and with the seeds that it
@@ -67,7 +68,7 @@ type replica struct {
 	kept    map[[2]int32][]float32 // by shard and slot: pushes of its own
 	views   [2][][]float32
 	sampler *dataset.Sampler
-	augment *dataset.Augmenter
+	augment *images.Augmenter
 	clip    *steps.Clip   // of what it pushes; nil: nothing is clipped
 	own     *steps.Worker // nil: every step is an exchange
 	local   *optim.Delta  // nil unless there are deltas
@@ -221,7 +222,7 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	if p := f.s.Dealt(int32(i)); p.Batches != nil {
 		w.sampler.Assign(layout.RowsOf(c, p, i, f.set.Train.Rows()))
 	}
-	w.augment = dataset.NewAugmenter(c.Data.Augment, f.set.Image, c.Seed, i)
+	w.augment = images.NewAugmenter(c.Data.Augment, f.set.Image, c.Seed, i)
 	if len(f.deltas) > 0 {
 		w.local = optim.NewDelta(n, update)
 	}

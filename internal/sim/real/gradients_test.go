@@ -26,6 +26,7 @@ import (
 	"fluentps/kernels/cpu"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/images"
 )
 
 // realBase trains softmax on generated data: 4 workers, over a network that is slow and uneven enough for messages to
@@ -315,10 +316,10 @@ func differs(got, run metrics.Evaluation) string {
 func TestAugmentedSameBitsAsARun(t *testing.T) {
 	o := realOptions(t, "cluster.servers=2")
 	plain := runReal(t, o).Summary
-	images := *o.Gradients.Set
-	images.Image = workload.Image{Channels: 1, Height: 4, Width: 5} // its 20 features
-	o.Gradients.Set = &images
-	o.Config.Data.Augment = dataset.Augment{Crop: 2, Flip: true}
+	set := *o.Gradients.Set
+	set.Image = workload.Image{Channels: 1, Height: 4, Width: 5} // its 20 features
+	o.Gradients.Set = &set
+	o.Config.Data.Augment = images.Augment{Crop: 2, Flip: true}
 	got, want := runReal(t, o).Summary, measured(t, o)
 	if got.ParametersSHA256 != want.ParametersSHA256 || *got.TrainLoss != *want.TrainLoss || *got.TestAccuracy != *want.TestAccuracy {
 		t.Errorf("simulated %.12s with train loss %v and accuracy %v, the run %.12s, %v, %v",

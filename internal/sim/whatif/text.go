@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -73,13 +74,17 @@ func (a *Answer) Text() string {
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	head := "what\ttimes as fast\tstaleness p50/max"
 	if a.Gradients {
-		head += "\ttest accuracy\ttarget at s"
+		score := "test accuracy"
+		if a.Base.R2 != nil {
+			score = "test R2"
+		}
+		head += "\t" + score + "\ttarget at s"
 	}
 	fmt.Fprintln(t, head)
 	row := func(o *Outcome, name string) {
 		fmt.Fprintf(t, "%s\t%.2f\t%d/%d", name, o.Ratio, o.StalenessP50, o.StalenessMax)
 		if a.Gradients {
-			fmt.Fprintf(t, "\t%s\t%s", number(o.Accuracy, "%.4f"), number(o.Reached, "%.2f"))
+			fmt.Fprintf(t, "\t%s\t%s", number(cmp.Or(o.R2, o.Accuracy), "%.4f"), number(o.Reached, "%.2f"))
 		}
 		fmt.Fprintln(t)
 	}

@@ -50,6 +50,7 @@ type Outcome struct {
 	Reached *float64 `json:"target_reached_s,omitempty"`
 	// Accuracy is that at the end, with real gradients.
 	Accuracy *float64 `json:"test_accuracy,omitempty"`
+	R2       *float64 `json:"test_r2,omitempty"` // instead of it, if the run predicts numbers
 }
 
 // Slow is a worker that costs time.
@@ -154,6 +155,10 @@ func (r run) outcome(name string, base run) Outcome {
 	if s := r.summary.TestAccuracy; s != nil {
 		accuracy := float64(*s)
 		o.Accuracy = &accuracy
+	}
+	if s := r.summary.TestR2; s != nil {
+		r2 := float64(*s)
+		o.R2 = &r2
 	}
 	return o
 }

@@ -64,7 +64,7 @@ func TestAdviceFollowsFromTheLine(t *testing.T) {
 		{"libsvm", "1 -1:1", "index -1 is out of range, must be 0 to 16777216$", ""},
 		{"libsvm", "1 99999999:1", "index 99999999 is out of range, must be 0 to 16777216; number the features from 1", ""},
 		{"libsvm", "1,3 1:1", `label "1,3": data with several labels a row \(multi-label\) are not read`, ""},
-		{"libsvm", "24.5 1:1", `label "24.5" is not a whole number: classes are, and values to predict \(regression\) are not read`, ""},
+		{"libsvm", "24.5 1:1", `label "24.5" is not a whole number: classes are; if it is a value to predict, set data.task: regress`, ""},
 		{"libsvm", "%%MatrixMarket matrix coordinate real general", "the head of MatrixMarket", ""},
 		{"ratings", "user,item", "2 values, want 3: row,column,value$", "2 values, want 3: row,column,value"},
 		{"ratings", "1,-99999999,3", "column -99999999 is out of range, must be 0 to 16777215; number rows and columns from 0", ""},

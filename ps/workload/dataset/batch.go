@@ -5,13 +5,14 @@ import (
 	"unsafe"
 )
 
-// Batch is N samples of Cols values each, in the form that the model takes. Y holds N class numbers, and Rows the numbers of the rows:
-// a model that has the data elsewhere needs no more.
+// Batch is N samples of Cols values each, in the form that the model takes. Y holds N class numbers, or Targets as many numbers to predict,
+// and Rows the numbers of the rows: a model that has the data elsewhere needs no more.
 type Batch struct {
 	X       []float32 // N x Cols, row-major
 	Entries Entries   // instead of X, if the model takes sparse rows
 	Y       []int32
-	Rows    []int32 // the number of each sample in its table; none in a batch that Take has not filled
+	Targets []float32 // nil: rows have classes. Y then has their bits
+	Rows    []int32   // the number of each sample in its table; none in a batch that Take has not filled
 	N, Cols int
 
 	form  form
@@ -38,6 +39,9 @@ type Entries struct {
 // NewBatch makes a batch for up to most samples such as from, as entries if sparse, else as dense rows.
 func NewBatch(sparse bool, from Samples, most int) Batch {
 	b := Batch{Cols: from.Cols, Y: make([]int32, most), Rows: make([]int32, 0, most), every: from.Matrix.every()}
+	if from.Regress {
+		b.Targets = make([]float32, most)
+	}
 	if sparse {
 		b.form = sparseRows
 	}
@@ -58,10 +62,16 @@ func (b *Batch) Take(t Table, rows []int32) error {
 	b.Rows = append(b.Rows[:0], rows...) // a copy: the caller draws the next rows into the same memory
 	if b.form == sparseRows {
 		b.takeSparse(t, rows)
-		return failure(t)
+	} else {
+		b.X = b.X[:n*b.Cols]
+		t.Fill(b.X, b.Y, rows)
 	}
-	b.X = b.X[:n*b.Cols]
-	t.Fill(b.X, b.Y, rows)
+	if b.Targets != nil {
+		b.Targets = b.Targets[:n]
+		for i, y := range b.Y {
+			b.Targets[i] = TargetOf(y)
+		}
+	}
 	return failure(t)
 }
 
@@ -105,6 +115,9 @@ func (b *Batch) Part(lo, hi int) Batch {
 	p := Batch{Y: b.Y[lo:hi], N: hi - lo, Cols: b.Cols, form: b.form, every: b.every}
 	if b.Rows != nil {
 		p.Rows = b.Rows[lo:hi]
+	}
+	if b.Targets != nil {
+		p.Targets = b.Targets[lo:hi]
 	}
 	if b.form == sparseRows {
 		p.Entries = Entries{b.Entries.Start[lo : hi+1], b.Entries.Index, b.Entries.Value}

@@ -1,6 +1,9 @@
 package dataset
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // constantRows bounds the rows that ConstantLoss reads: more would change the third digit.
 const constantRows = 1 << 16
@@ -11,31 +14,30 @@ func classesOf(t Table) (labelled, bool) {
 	return l, ok
 }
 
-// ConstantLoss is the mean loss of the best prediction that is the same for every row: the entropy of the classes in nats, or the variance
-// of ratings. Of a large table it reads rows at equal distances.
-func ConstantLoss(t Table, classes int) float64 {
+// ConstantLoss is the mean loss of the best prediction that is the same for every row: the entropy of the classes in nats, or the mean
+// squared distance of targets or ratings from their mean. With a delta above 0 it is Huber's loss of targets, half of the square up to
+// delta.
+// Of a large table it reads rows at equal distances.
+func (s *Set) ConstantLoss(t Table, delta float64) float64 {
 	n := min(t.Rows(), constantRows)
-	count := make([]float64, classes)
-	var sum, squares float64
-	x, y, row := make([]float32, t.Cols()), make([]int32, 1), make([]int32, 1)
+	at := func(i int) int { return int(int64(i) * int64(t.Rows()) / int64(n)) }
+	if s.Classes == 0 {
+		each, values := s.outcomes(t), make([]float64, n)
+		for i := range values {
+			values[i] = each(at(i))
+		}
+		return constantError(values, delta)
+	}
+	count := make([]float64, s.Classes)
+	x, y := make([]float32, t.Cols()), make([]int32, 1)
 	class, knows := classesOf(t)
 	for i := range n {
-		row[0] = int32(int64(i) * int64(t.Rows()) / int64(n))
-		if knows && classes > 0 {
-			count[class.label(int(row[0]))]++
+		if knows {
+			count[class.label(at(i))]++
 			continue
 		}
-		t.Fill(x, y, row)
-		if classes > 0 {
-			count[y[0]]++
-			continue
-		}
-		v := float64(x[len(x)-1])
-		sum, squares = sum+v, squares+v*v
-	}
-	if classes == 0 {
-		mean := sum / float64(n)
-		return max(0, squares/float64(n)-mean*mean)
+		t.Fill(x, y, []int32{int32(at(i))})
+		count[y[0]]++
 	}
 	var entropy float64
 	for _, c := range count {
@@ -44,6 +46,42 @@ func ConstantLoss(t Table, classes int) float64 {
 		}
 	}
 	return entropy
+}
+
+// constantError is the mean loss of the best constant. That of Huber's loss is where as much pulls up as down.
+func constantError(values []float64, delta float64) float64 {
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	best := sum / float64(len(values))
+	if delta > 0 {
+		lo, hi := slices.Min(values), slices.Max(values)
+		for range 100 {
+			best = lo + (hi-lo)/2
+			var pull float64
+			for _, v := range values {
+				pull += max(-delta, min(delta, v-best))
+			}
+			if pull > 0 {
+				lo = best
+			} else {
+				hi = best
+			}
+		}
+	}
+	var loss float64
+	for _, v := range values {
+		switch d := math.Abs(v - best); {
+		case delta == 0:
+			loss += d * d
+		case d <= delta:
+			loss += d * d / 2
+		default:
+			loss += delta * (d - delta/2)
+		}
+	}
+	return loss / float64(len(values))
 }
 
 // Largest is the largest finite magnitude of the data in training rows at equal distances.

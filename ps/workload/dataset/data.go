@@ -20,13 +20,15 @@ import (
 
 	"fluentps/ps/workload/dataset/csv"
 	"fluentps/ps/workload/dataset/files"
+	"fluentps/ps/workload/dataset/images"
 )
 
-// Table is a table of labelled rows, in memory in the compact form of their files.
+// Table is a table of rows with their classes or targets, in memory in the compact form of their files.
 type Table interface {
 	Rows() int
 	Cols() int
-	// Fill gathers rows: values into x (len(rows) x Cols, row-major, normalised), class numbers into y.
+	// Fill gathers rows: values into x (len(rows) x Cols, row-major, normalised), class numbers into y. Of rows with targets y gets the
+	// bits of each target as a float32: TargetOf.
 	Fill(x []float32, y []int32, rows []int32)
 }
 
@@ -41,6 +43,7 @@ type Set struct {
 	// RowNames and ColumnNames are those of the matrix, by number, if the files do not number them.
 	RowNames, ColumnNames []string
 	Matrix                Matrix    // the matrix whose entries the rows are; zero if they are not ratings
+	Targets               Targets   // zero: rows have classes, or are ratings
 	Elsewhere             bool      // the rows are with the model, in another process: the tables know only how many there are
 	Files                 []FileSum // in the order they were read; none for generated data
 	Notes                 []string  // what a user should know about the files: it may be a mistake
@@ -53,25 +56,24 @@ type Set struct {
 	peak  int64  // the most memory that its rows took at once while they were read, in bytes
 }
 
-// Image is the shape of a row that is an image: Channels planes, one after the other, of Height x Width values, row-major
-// (a batch is in NCHW order). All are at least 1, or all 0.
-type Image struct{ Channels, Height, Width int }
-
-func (i Image) Values() int { return i.Channels * i.Height * i.Width }
+// Image is the shape of a row that is an image.
+type Image = images.Shape
 
 // Samples describes the samples that a model is made for.
 type Samples struct {
 	Cols    int // values of a sample
-	Classes int // labels are 0 to Classes-1
+	Classes int // labels are 0 to Classes-1; 0: there are none
 	Image   Image
 	Matrix  Matrix // zero unless samples are ratings
+	Regress bool   // they have targets, and no classes
 	// Elsewhere: the model has the samples, and takes the numbers of rows. Then Cols and Classes are 0.
 	Elsewhere bool
 }
 
 // Samples describes the rows of both tables.
 func (s *Set) Samples() Samples {
-	return Samples{Cols: s.Train.Cols(), Classes: s.Classes, Image: s.Image, Matrix: s.Matrix, Elsewhere: s.Elsewhere}
+	return Samples{Cols: s.Train.Cols(), Classes: s.Classes, Image: s.Image, Matrix: s.Matrix, Elsewhere: s.Elsewhere,
+		Regress: s.Targets != Targets{}}
 }
 
 // FileSum identifies the content of a file by its unpacked bytes, so it is the same with and without gzip.
@@ -128,6 +130,8 @@ type Spec struct {
 	SplitSeed uint64
 	// CSV is how files of csv are read; what else the Spec has is not in it.
 	CSV csv.Options
+	// Regress says whether rows have targets.
+	Regress Regression
 }
 
 var sets = []struct {
@@ -138,10 +142,10 @@ var sets = []struct {
 }{
 	{"idx", "path rows test_rows classes scale normalize", "images", loadIDX},
 	{"cifar10", "path rows test_rows", "images", loadCIFAR10},
-	{"csv", "path test rows test_rows classes features scale label split csv", "numbers", loadCSV},
-	{"libsvm", "path test rows test_rows classes features scale index_base split", "numbers", loadLIBSVM},
-	{"npy", "path rows test_rows classes scale arrays", "arrays", loadNPY},
-	{"generated", "rows test_rows classes features image seed", "numbers", loadGenerated},
+	{"csv", "path test rows test_rows classes features scale label split csv task", "numbers", loadCSV},
+	{"libsvm", "path test rows test_rows classes features scale index_base split task", "numbers", loadLIBSVM},
+	{"npy", "path rows test_rows classes scale arrays task", "arrays", loadNPY},
+	{"generated", "rows test_rows classes features image seed task", "numbers", loadGenerated},
 	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
 	{"ratings", "path test rows test_rows center split", "ratings", loadRatings},
 	{"generated_ratings", "rows test_rows seed matrix rank noise", "ratings", loadGeneratedRatings},
@@ -188,6 +192,12 @@ func Load(s Spec) (*Set, error) {
 			return nil, err
 		}
 		set.dealt, set.Name, set.spec, set.Files, set.Notes, set.Found, set.peak = &dealt{}, s.Set, s, in.Files, in.Notes, in.Found, in.Peak()
+		if s.Regress.On {
+			if err := set.settleTargets(in); err != nil {
+				return nil, err
+			}
+			set.Notes, set.Found = in.Notes, in.Found
+		}
 		if !strings.HasPrefix(s.Set, "generated") && !set.Elsewhere {
 			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
 				return nil, err
@@ -214,7 +224,7 @@ func (s Spec) check(uses string) error {
 		{"image", s.Image != Image{}}, {"nonzeros", s.Nonzeros != 0},
 		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
 		{"fingerprint", s.Fingerprint != ""}, {"index_base", s.IndexBase != ""}, {"arrays", s.Arrays != Arrays{}},
-		{"split", s.Split != 0}, {"csv", s.CSV != csv.Options{}},
+		{"split", s.Split != 0}, {"csv", s.CSV != csv.Options{}}, {"task", s.Regress != Regression{}},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {
 			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))
@@ -227,6 +237,12 @@ func (s Spec) check(uses string) error {
 		if f.n < 0 || f.n > math.MaxInt32 {
 			return fmt.Errorf("data: %s is %d, must be 0 to %d", f.name, f.n, math.MaxInt32)
 		}
+	}
+	if s.Regress.Standardize && !s.Regress.On {
+		return errors.New("data: targets are to be standardized, but rows have classes; set data.task: regress")
+	}
+	if s.Regress.On && s.Classes != 0 {
+		return fmt.Errorf("data: classes is %d, but rows have targets and no classes; leave it out", s.Classes)
 	}
 	if s.Scale < 0 || math.IsNaN(s.Scale) || math.IsInf(s.Scale, 0) {
 		return fmt.Errorf("data: scale is %g, must be a positive number, such as 255", s.Scale)
@@ -262,6 +278,9 @@ func (s *Set) SHA256() string {
 	if s.spec.Split > 0 {
 		fmt.Fprintln(h, "split", s.spec.Split, s.spec.SplitSeed)
 	}
+	if s.spec.Regress.On {
+		fmt.Fprintln(h, "regress, standardized", s.spec.Regress.Standardize)
+	}
 	if s.parts > 1 || s.parts > 0 && len(s.Files) > s.parts+1 {
 		fmt.Fprintln(h, "training files", s.parts)
 	}
@@ -278,6 +297,7 @@ type Report struct {
 	Classes     int
 	ClassNames  []string // of the Set
 	Matrix      Matrix
+	Targets     Targets
 	Train, Test Part
 	Files       []FileSum
 	Notes       []string // of the Set
@@ -287,7 +307,8 @@ type Report struct {
 	SHA256      string   // of the Set
 }
 
-// Part describes one table. Counts has the number of rows of each class, Values describes the values of ratings.
+// Part describes one table. Counts has the number of rows of each class, Values describes the values of ratings, or the targets as the
+// files have them.
 type Part struct {
 	Rows   int
 	Counts []int
@@ -306,7 +327,7 @@ func Describe(s Spec) (Report, error) {
 	r := Report{
 		Set: set.Name, Columns: set.Columns, Sample: set.sample(), Cols: set.Train.Cols(), Classes: set.Classes,
 		Matrix: set.Matrix, Files: set.Files, Notes: set.Notes,
-		ClassNames: set.ClassNames, Found: set.Found, SHA256: set.SHA256(),
+		Targets: set.Targets, ClassNames: set.ClassNames, Found: set.Found, SHA256: set.SHA256(),
 		Train: set.describe(set.Train), Test: set.describe(set.Test),
 	}
 	if t, ok := whole(set.Train).(textRows); ok {
@@ -320,25 +341,11 @@ func (s *Set) describe(t Table) Part {
 	if s.Elsewhere {
 		return p
 	}
-	if s.Matrix == (Matrix{}) {
+	if s.Classes > 0 {
 		s.count(t, p.Counts)
 		return p
 	}
-	x, y := make([]float32, t.Cols()), make([]int32, 1)
-	var sum, squares float64
-	for r := range t.Rows() {
-		t.Fill(x, y, []int32{int32(r)})
-		v := float64(x[RatingCols-1])
-		if r == 0 {
-			p.Values.Min, p.Values.Max = v, v
-		}
-		p.Values.Min, p.Values.Max = min(p.Values.Min, v), max(p.Values.Max, v)
-		sum, squares = sum+v, squares+v*v
-	}
-	if n := float64(t.Rows()); n > 0 {
-		p.Values.Mean = sum / n
-		p.Values.Deviation = math.Sqrt(max(0, squares/n-p.Values.Mean*p.Values.Mean))
-	}
+	p.Values = s.describeOutcomes(t)
 	return p
 }
 
@@ -366,26 +373,4 @@ func head(key string, t Table, rows int) (Table, error) {
 		return nil, fmt.Errorf("data: %s is %d, but the files have %d; leave it out to take all", key, rows, t.Rows())
 	}
 	return firstRows{t, rows}, nil
-}
-
-// ExternalSet is the data of a model in another process.
-const ExternalSet = "external"
-
-// elsewhere is a table of which only the number of rows is known: its values are with the model.
-type elsewhere struct{ rows int }
-
-func (e elsewhere) Rows() int { return e.rows }
-
-func (e elsewhere) Cols() int { return 0 }
-
-// Fill fills nothing: a model that has the rows takes Batch.Rows.
-func (e elsewhere) Fill([]float32, []int32, []int32) {}
-
-func (e elsewhere) holds() (own, common int64) { return 0, 0 }
-
-func loadExternal(s Spec, _ *files.Reading) (*Set, error) {
-	if s.Rows < 1 {
-		return nil, errors.New("data: rows is 0: set external needs the number of training rows")
-	}
-	return &Set{Train: elsewhere{s.Rows}, Test: elsewhere{s.TestRows}, Elsewhere: true}, nil
 }

@@ -64,7 +64,7 @@ func cifarFiles() map[string]string {
 }
 
 func cifarRecordOf(label, value byte) string {
-	return string(label) + strings.Repeat(string([]byte{value}), cifarPixels)
+	return string(label) + strings.Repeat(string([]byte{value}), 3*32*32)
 }
 
 func rowsOf(t Table, rows ...int32) (x []float32, y []int32) {
@@ -97,7 +97,7 @@ func TestIDX(t *testing.T) {
 	}
 	expect(t, set.Train, []int32{2, 0, 1}, []float32{0.6, 0.8, 0, 1, 0.2, 0.4}, []int32{1, 2, 0})
 	expect(t, set.Test, []int32{0}, []float32{1, 0}, []int32{1})
-	if (set.Image != Image{1, 1, 2}) {
+	if (set.Image != Image{Channels: 1, Height: 1, Width: 2}) {
 		t.Errorf("images are %+v", set.Image)
 	}
 	if f := set.Files[1]; f.Name != "train-labels-idx1-ubyte" || f.Bytes != 11 || !strings.HasSuffix(f.Path, "ubyte.gz") {
@@ -129,15 +129,6 @@ func TestIDXNormalized(t *testing.T) {
 	expect(t, set.Test, []int32{0}, []float32{248, -7}, []int32{1})
 }
 
-func TestChannelMoments(t *testing.T) {
-	p := &pixels{data: []byte{1, 3, 10, 10, 20, 0, 5, 7, 10, 30, 20, 200}, labels: []byte{0, 1}, image: Image{3, 1, 2}}
-	for c, want := range [][2]float64{{4, math.Sqrt(5)}, {15, math.Sqrt(75)}, {60, math.Sqrt((1600 + 3600 + 1600 + 140*140) / 4.0)}} {
-		if mean, std := p.moments(c); math.Abs(mean-want[0]) > 1e-12 || math.Abs(std-want[1]) > 1e-12 {
-			t.Errorf("channel %d has mean %g and deviation %g, want %v", c, mean, std, want)
-		}
-	}
-}
-
 func TestCIFAR10(t *testing.T) {
 	set, err := Load(Spec{Set: "cifar10", Path: write(t, cifarFiles())})
 	if err != nil {
@@ -146,7 +137,7 @@ func TestCIFAR10(t *testing.T) {
 	if set.Classes != 10 || set.Train.Rows() != 10 || set.Test.Rows() != 1 || set.Train.Cols() != 3072 {
 		t.Errorf("%d classes, %d and %d rows of %d", set.Classes, set.Train.Rows(), set.Test.Rows(), set.Train.Cols())
 	}
-	if (set.Image != Image{3, 32, 32}) {
+	if (set.Image != Image{Channels: 3, Height: 32, Width: 32}) {
 		t.Errorf("images are %+v", set.Image)
 	}
 	x, y := rowsOf(set.Train, 4, 9)

@@ -24,33 +24,6 @@ func sourceOf(t testing.TB, b []byte) (*files.Source, *files.Reading) {
 	return src, files.New(fuzzMemory)
 }
 
-func FuzzIDX(f *testing.F) {
-	good := []byte(idxFiles()["train-images-idx3-ubyte"])
-	f.Add(good)
-	f.Add(pack(good))
-	f.Add([]byte(idx(0x803, []uint32{1 << 31, 1 << 31, 1 << 31}, 1)))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		src, in := sourceOf(t, b)
-		values, dims, err := parseIDX("f", src, idxImages, in)
-		if err == nil && len(values) != dims[0]*dims[1]*dims[2] {
-			t.Errorf("%d values for dimensions %v", len(values), dims)
-		}
-	})
-}
-
-func FuzzCIFAR10(f *testing.F) {
-	f.Add([]byte(cifarRecordOf(3, 7)))
-	f.Add(pack([]byte(cifarRecordOf(3, 7))))
-	f.Add([]byte(cifarRecordOf(11, 7)))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		src, in := sourceOf(t, b)
-		c := newCIFAR()
-		if err := c.parse("f", src, in); err == nil {
-			fillAll(t, c, 10)
-		}
-	})
-}
-
 func FuzzLIBSVM(f *testing.F) {
 	f.Add([]byte("-1 1:2 3:4\n+1 2:1\n"), 0)
 	f.Add([]byte("0 1:2 1:4\r\r\n2"), 3)
@@ -61,7 +34,9 @@ func FuzzLIBSVM(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n, _, err := settle(s, in, table, &sparse{start: []int{0}, lowest: math.MaxInt32}); err == nil {
+		none := &sparse{start: []int{0}, lowest: math.MaxInt32}
+		settleIndices(s, in, table, none)
+		if n, _, err := table.labels.Settle(in, "f", table.y, none.y, s.Classes); err == nil {
 			fillAll(t, table, n)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/draw"
 	"fluentps/ps/workload/dataset/files"
 )
 
@@ -33,7 +34,7 @@ func loadGenerated(s Spec, in *files.Reading) (*Set, error) {
 		return nil, fmt.Errorf("data: set generated needs rows, the number of training rows, such as 10000")
 	case s.Features < 1:
 		return nil, fmt.Errorf("data: set generated needs features, the number of columns, such as 100")
-	case s.Classes < 2:
+	case s.Classes < 2 && !s.Regress.On:
 		return nil, fmt.Errorf("data: set generated needs classes of at least 2, have %d", s.Classes)
 	case s.Image != Image{} && (s.Image.Values() != s.Features || min(s.Image.Channels, s.Image.Height, s.Image.Width) < 1):
 		return nil, fmt.Errorf("data: set generated: an image of %d x %d x %d does not have features %d; set features to "+
@@ -44,7 +45,10 @@ func loadGenerated(s Spec, in *files.Reading) (*Set, error) {
 		return nil, fmt.Errorf("data: set generated: %d classes of %d features; at most %d, %d, and %d for their product",
 			s.Classes, s.Features, classes.Max, featuresMax, 1<<28)
 	}
-	train := &blobs{rows: s.Rows, features: s.Features, classes: s.Classes, seed: Mix(s.Seed, 0x626c6f6273), normal: newNormals()}
+	if s.Regress.On {
+		return loadLinear(s, in)
+	}
+	train := &blobs{rows: s.Rows, features: s.Features, classes: s.Classes, seed: draw.Mix(s.Seed, 0x626c6f6273), normal: newNormals()}
 	var err error
 	if train.centres, err = in.Make(s.Set, "the centres of its classes", s.Classes*s.Features); err != nil {
 		return nil, err
@@ -52,7 +56,7 @@ func loadGenerated(s Spec, in *files.Reading) (*Set, error) {
 	scale := float32(blobDistance / math.Sqrt(float64(s.Features)))
 	for c := range s.Classes {
 		centre := train.centres[c*s.Features : (c+1)*s.Features]
-		train.normal.fill(centre, Mix(^train.seed, uint64(c)))
+		train.normal.fill(centre, draw.Mix(^train.seed, uint64(c)))
 		for i := range centre {
 			centre[i] *= scale
 		}
@@ -67,7 +71,7 @@ func (t *blobs) Cols() int { return t.features }
 
 func (t *blobs) Fill(x []float32, y []int32, rows []int32) {
 	for i, r := range rows {
-		key := Mix(t.seed, uint64(t.first)+uint64(r))
+		key := draw.Mix(t.seed, uint64(t.first)+uint64(r))
 		class := int(key>>32) % t.classes
 		y[i] = int32(class)
 		row := x[i*t.features : (i+1)*t.features]
@@ -94,7 +98,7 @@ func (q normals) fill(x []float32, key uint64) {
 	var word uint64
 	for j := range x {
 		if j%4 == 0 {
-			word = Mix(key, uint64(j/4))
+			word = draw.Mix(key, uint64(j/4))
 		}
 		x[j] = q[word%quantileCount]
 		word >>= 16
@@ -130,14 +134,14 @@ func loadGeneratedRatings(s Spec, in *files.Reading) (*Set, error) {
 		return nil, fmt.Errorf("data: set generated_ratings: %d rows and %d test_rows, at most %d together", s.Rows, s.TestRows, math.MaxInt32)
 	}
 	train := &product{rows: s.Rows, matrix: m, rank: s.Rank, noise: float32(s.Noise),
-		seed: Mix(s.Seed, 0x726174696e6773), normal: newNormals()}
+		seed: draw.Mix(s.Seed, 0x726174696e6773), normal: newNormals()}
 	factors, err := in.Make(s.Set, "the factors of its matrix", (m.Rows+m.Columns)*s.Rank)
 	if err != nil {
 		return nil, err
 	}
 	train.left, train.right = factors[:m.Rows*s.Rank], factors[m.Rows*s.Rank:]
-	train.normal.fill(train.left, Mix(^train.seed, 0))
-	train.normal.fill(train.right, Mix(^train.seed, 1))
+	train.normal.fill(train.left, draw.Mix(^train.seed, 0))
+	train.normal.fill(train.right, draw.Mix(^train.seed, 1))
 	scale := float32(1 / math.Sqrt(float64(s.Rank)))
 	for i := range train.left {
 		train.left[i] *= scale
@@ -153,10 +157,10 @@ func (t *product) Cols() int { return RatingCols }
 func (t *product) Fill(x []float32, y []int32, rows []int32) {
 	var e [1]float32
 	for i, r := range rows {
-		key := Mix(t.seed, uint64(t.first)+uint64(r))
-		place := Mix(key, 1)
+		key := draw.Mix(t.seed, uint64(t.first)+uint64(r))
+		place := draw.Mix(key, 1)
 		row, column := below(place>>32, t.matrix.Rows), below(place&(1<<32-1), t.matrix.Columns)
-		t.normal.fill(e[:], Mix(key, 2))
+		t.normal.fill(e[:], draw.Mix(key, 2))
 		v := float32(t.noise * e[0])
 		right := t.right[column*t.rank:]
 		for k, l := range t.left[row*t.rank:][:t.rank] {
@@ -198,15 +202,15 @@ func loadGeneratedSparse(s Spec, in *files.Reading) (*Set, error) {
 	case s.Rows+s.TestRows > math.MaxInt32:
 		return nil, fmt.Errorf("data: set generated_sparse: %d rows and %d test_rows, at most %d together", s.Rows, s.TestRows, math.MaxInt32)
 	}
-	train := &words{rows: s.Rows, nonzeros: s.Nonzeros, seed: Mix(s.Seed, 0x776f726473), normal: newNormals()}
+	train := &words{rows: s.Rows, nonzeros: s.Nonzeros, seed: draw.Mix(s.Seed, 0x776f726473), normal: newNormals()}
 	var err error
 	if train.weight, err = in.Make(s.Set, "the weights of its features", s.Features); err != nil {
 		return nil, err
 	}
-	train.normal.fill(train.weight, Mix(^train.seed, 0))
+	train.normal.fill(train.weight, draw.Mix(^train.seed, 0))
 	scale := float32(wordWeight / math.Sqrt(float64(s.Nonzeros)))
 	for j := range train.weight {
-		if Mix(^train.seed, uint64(1+j))%4 == 0 {
+		if draw.Mix(^train.seed, uint64(1+j))%4 == 0 {
 			train.weight[j] *= scale
 		} else {
 			train.weight[j] = 0
@@ -243,15 +247,15 @@ func (t *words) fillSparse(e *Entries, y []int32, rows []int32) {
 
 // row appends the features of a row to index. It also returns the class of the row.
 func (t *words) row(r int32, index []int32) (longer []int32, class int32) {
-	key, from := Mix(t.seed, uint64(t.first)+uint64(r)), len(index)
+	key, from := draw.Mix(t.seed, uint64(t.first)+uint64(r)), len(index)
 	for k := range t.nonzeros {
-		u := float64(Mix(key, uint64(k))>>11) / (1 << 53)
+		u := float64(draw.Mix(key, uint64(k))>>11) / (1 << 53)
 		index = append(index, int32(u*u*u*float64(len(t.weight))))
 	}
 	slices.Sort(index[from:])
 	index = index[:from+len(slices.Compact(index[from:]))]
 	var score [1]float32
-	t.normal.fill(score[:], Mix(key, math.MaxUint64))
+	t.normal.fill(score[:], draw.Mix(key, math.MaxUint64))
 	for _, j := range index[from:] {
 		score[0] += t.weight[j]
 	}

@@ -1,36 +1,40 @@
 package dataset
 
 import (
+	"slices"
 	"strings"
 
 	"fluentps/ps/workload/dataset/csv"
+	"fluentps/ps/workload/dataset/images"
 )
 
 // Keys are those of section data: they name the data set and how workers share it.
 type Keys struct {
-	Set         string   `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
-	Path        string   `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy" doc:"the folder (idx, cifar10), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; csv: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy"`
-	Test        string   `yaml:"test,omitempty" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file; csv: or a pattern of several"`
-	Split       Split    `yaml:"split"`
-	Text        TextKeys `yaml:",inline"`
-	Scale       float64  `yaml:"scale" above:"0" when:"set=csv,npy" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in arrays of uint8 by 255"`
-	Normalize   bool     `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
-	IndexBase   string   `yaml:"index_base" values:"auto,0,1" when:"set=libsvm" doc:"the number of the first feature in the file; auto: 0 if an index 0 occurs, else 1"`
-	Augment     Augment  `yaml:"augment"`
-	Center      bool     `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
-	Rows        int      `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
-	TestRows    int      `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
-	Accuracy    bool     `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
-	Fingerprint string   `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
-	Sampler     string   `yaml:"sampler" values:"run,script" when:"set=external" doc:"who picks the rows of a step: run: the run, and the program gets their numbers; script: the program itself, as with a DataLoader; each step counts as the rows of a batch"`
-	Image       []int    `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
-	Features    int      `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
-	Classes     int      `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
-	Nonzeros    int      `yaml:"nonzeros" min:"1" max:"1e6" when:"set=generated_sparse" doc:"features of a row that are not 0, at most; the first features are far more often among them than the last, as in text"`
-	Matrix      Product  `yaml:"matrix"`
-	Arrays      Arrays   `yaml:"arrays"`
-	Partition   string   `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
-	Skew        Skew     `yaml:"partition"`
+	Set         string         `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
+	Path        string         `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy" doc:"the folder (idx, cifar10), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; csv: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy"`
+	Test        string         `yaml:"test,omitempty" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file; csv: or a pattern of several"`
+	Split       Split          `yaml:"split"`
+	Text        TextKeys       `yaml:",inline"`
+	Task        string         `yaml:"task" values:"classify,regress" when:"set=csv,libsvm,npy,generated" doc:"what rows are labelled with: classify: classes; regress: targets, which are numbers to predict"`
+	Targets     string         `yaml:"targets" values:"plain,standardize" when:"task=regress" doc:"plain: the model predicts targets as the files have them; standardize: with mean 0 and standard deviation 1 over the training rows; evaluations report MSE and MAE in the unit of the files all the same"`
+	Scale       float64        `yaml:"scale" above:"0" when:"set=csv,npy" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in arrays of uint8 by 255"`
+	Normalize   bool           `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
+	IndexBase   string         `yaml:"index_base" values:"auto,0,1" when:"set=libsvm" doc:"the number of the first feature in the file; auto: 0 if an index 0 occurs, else 1"`
+	Augment     images.Augment `yaml:"augment"`
+	Center      bool           `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
+	Rows        int            `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
+	TestRows    int            `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
+	Accuracy    bool           `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
+	Fingerprint string         `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
+	Sampler     string         `yaml:"sampler" values:"run,script" when:"set=external" doc:"who picks the rows of a step: run: the run, and the program gets their numbers; script: the program itself, as with a DataLoader; each step counts as the rows of a batch"`
+	Image       []int          `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
+	Features    int            `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
+	Classes     int            `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
+	Nonzeros    int            `yaml:"nonzeros" min:"1" max:"1e6" when:"set=generated_sparse" doc:"features of a row that are not 0, at most; the first features are far more often among them than the last, as in text"`
+	Matrix      Product        `yaml:"matrix"`
+	Arrays      Arrays         `yaml:"arrays"`
+	Partition   string         `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
+	Skew        Skew           `yaml:"partition"`
 }
 
 // Split makes test rows of training rows.
@@ -50,6 +54,21 @@ type TextKeys struct {
 	Missing   string      `yaml:"missing" values:"error,mean" when:"set=csv" doc:"what becomes of missing values, such as NA: an error, or the mean of their column over the training rows; missing texts make all of their columns 0"`
 }
 
+// The values of task and of targets that are no defaults, and one that is.
+const (
+	taskClassify       = "classify"
+	taskRegress        = "regress"
+	targetsStandardize = "standardize"
+)
+
+// Regresses says whether rows have targets.
+func (d Keys) Regresses() bool {
+	return d.Task == taskRegress && slices.Contains([]string{"csv", "libsvm", npySet, "generated"}, d.Set)
+}
+
+// StandardizesTargets says whether these have mean 0 and standard deviation 1.
+func (d Keys) StandardizesTargets() bool { return d.Regresses() && d.Targets == targetsStandardize }
+
 // The values of sampler.
 const (
 	SamplerRun    = "run"
@@ -62,6 +81,7 @@ func Defaults() Keys {
 		Scale: 1, Center: true, Accuracy: true, Sampler: SamplerRun, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
 		Partition: "disjoint_random", Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
 		Arrays: Arrays{Channels: channelsAuto}, IndexBase: "auto",
+		Task: taskClassify, Targets: "plain",
 		Text: TextKeys{Label: "last", Header: "auto", Delimiter: "auto", Decimal: "point", Missing: "error"},
 	}
 }
@@ -117,6 +137,9 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 		fallthrough
 	case "libsvm", "ratings":
 		s.Split, s.SplitSeed = d.Split.Test, d.Split.Seed
+	}
+	if d.Regresses() {
+		s.Regress, s.Classes = Regression{On: true, Standardize: d.StandardizesTargets()}, 0
 	}
 	if d.Set != npySet {
 		s.Arrays = Arrays{}

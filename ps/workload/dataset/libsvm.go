@@ -59,15 +59,24 @@ func loadLIBSVM(s Spec, in *files.Reading) (*Set, error) {
 			return nil, err
 		}
 	}
-	count, names, err := settle(s, in, train, test)
-	if err != nil {
-		return nil, err
+	settleIndices(s, in, train, test)
+	var count int
+	var names []string
+	if !s.Regress.On {
+		if count, names, err = labels.Settle(in, s.Path, train.y, test.y, s.Classes); err != nil {
+			return nil, err
+		}
+		if labels.IsText {
+			in.Found = append(in.Found, fmt.Sprintf("%s: %d classes: %s", s.Path, len(names), classes.List(names)))
+		}
 	}
 	if s.Split > 0 { // the numbers of classes do not depend on the split
 		if err := train.split(s, test, in); err != nil {
 			return nil, err
 		}
-		classes.NoteSplit(in, s.Path, train.y, test.y, names)
+		if !s.Regress.On {
+			classes.NoteSplit(in, s.Path, train.y, test.y, names)
+		}
 	}
 	return &Set{Train: train, Test: test, Classes: count, ClassNames: names}, nil
 }
@@ -166,12 +175,19 @@ func (t *sparse) add(src *files.Source, row entries, in *files.Reading) error {
 	return files.Put(in, src, &t.start, len(t.index))
 }
 
-// rawLabel is the class of a row as the file has it.
+// rawLabel is the class of a row as the file has it, or its target.
 func rawLabel(label string, s Spec, labels *classes.Labels, isTest bool) (int32, error) {
 	if a, b, several := strings.Cut(label, ","); several && text.IsNumber(a) && text.IsNumber(strings.SplitN(b, ",", 2)[0]) {
 		return 0, fmt.Errorf("label %s: data with several labels a row (multi-label) are not read; keep one of them", files.Clip(label))
 	}
 	v, ok := text.Decimal(label)
+	if s.Regress.On {
+		target, err := text.ParseValue(label, 0)
+		if err != nil {
+			return 0, fmt.Errorf("target: %w", err)
+		}
+		return yOf(target), nil
+	}
 	switch {
 	case !ok && (text.IsMissing(label) || strings.ContainsAny(label, ":,;") || !text.IsWord(label)):
 		return 0, fmt.Errorf("label %s is not a whole number; number the classes from 0, without gaps", files.Clip(label))
@@ -181,7 +197,8 @@ func rawLabel(label string, s Spec, labels *classes.Labels, isTest bool) (int32,
 		}
 		return labels.Text(label, s.Classes, isTest)
 	case v != math.Trunc(v):
-		return 0, fmt.Errorf("label %s is not a whole number: classes are, and values to predict (regression) are not read", files.Clip(label))
+		return 0, fmt.Errorf("label %s is not a whole number: classes are; if it is a value to predict, set data.task: "+
+			"regress", files.Clip(label))
 	case s.Classes > 2 && (v < 0 || v >= float64(s.Classes)):
 		return 0, fmt.Errorf("label %s is out of range, must be 0 to %d", plainClip(label), s.Classes-1)
 	case math.Abs(v) >= classes.Max:
@@ -199,9 +216,8 @@ func plainClip(label string) string {
 	return label
 }
 
-// settle numbers classes and columns from 0, over both tables. If an index 0 occurs, indices count from 0, unless the spec says otherwise.
-// It returns the number of classes, and their names if they are not their numbers.
-func settle(s Spec, in *files.Reading, train, test *sparse) (count int, names []string, err error) {
+// settleIndices numbers columns from 0, over both tables. If an index 0 occurs, indices count from 0, unless the spec says otherwise.
+func settleIndices(s Spec, in *files.Reading, train, test *sparse) {
 	base := int32(1)
 	if s.IndexBase == "0" || s.IndexBase != "1" && min(train.lowest, test.lowest) == 0 {
 		base = 0
@@ -218,11 +234,6 @@ func settle(s Spec, in *files.Reading, train, test *sparse) (count int, names []
 		}
 	}
 	train.cols, test.cols = cols, cols
-	count, names, err = train.labels.Settle(in, s.Path, train.y, test.y, s.Classes)
-	if train.labels.IsText {
-		in.Found = append(in.Found, fmt.Sprintf("%s: %d classes: %s", s.Path, len(names), classes.List(names)))
-	}
-	return count, names, err
 }
 
 // split moves a share of the rows into a table without rows.

@@ -25,10 +25,6 @@ func (s *Set) ReadBytes() int64 { return max(0, s.peak-s.Bytes()) }
 
 const valueBytes = 4 // of a float32, of an int32
 
-func (p *pixels) holds() (own, common int64) {
-	return int64(cap(p.data) + cap(p.labels)), int64(len(p.values)) * 256 * valueBytes
-}
-
 func (t *rowsTable) holds() (own, common int64) {
 	return valueBytes * int64(cap(t.x)+cap(t.y)), 0
 }

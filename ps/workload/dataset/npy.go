@@ -183,8 +183,10 @@ func loadNPY(s Spec, in *files.Reading) (*Set, error) {
 		}
 	}
 	set := &Set{Train: train, Test: test, Image: train.image}
-	if set.Classes, err = classes.From0(in, s.Path, train.y, test.y, s.Classes); err != nil {
-		return nil, err
+	if !s.Regress.On {
+		if set.Classes, err = classes.From0(in, s.Path, train.y, test.y, s.Classes); err != nil {
+			return nil, err
+		}
 	}
 	c.say(train, names)
 	if train.x.Bytes()/int64(train.Rows()) <= scatteredMax {
@@ -215,7 +217,10 @@ func (c *container) table(xName, yName string, s Spec) (*arrays, error) {
 		return nil, fmt.Errorf("data: %s: %s has the shape %v: rows x features, or rows x an image, is wanted", c.path, xName, x.Shape)
 	}
 	if x.Rows() != y.Rows() {
-		return nil, fmt.Errorf("data: %s: %s has %d rows, and %s has %d classes", c.path, xName, x.Rows(), yName, y.Rows())
+		return nil, fmt.Errorf("data: %s: %s has %d rows, and %s has %d", c.path, xName, x.Rows(), yName, y.Rows())
+	}
+	if y.Elements() != y.Rows() && s.Regress.On {
+		return nil, fmt.Errorf("data: %s: %s has the shape %v: one target a row is wanted; save y[:, 0]", c.path, yName, y.Shape)
 	}
 	if y.Elements() != y.Rows() {
 		return nil, fmt.Errorf("data: %s: %s has the shape %v: one class a row is wanted; of one-hot rows, save y.argmax(1)",
@@ -233,6 +238,9 @@ func (c *container) table(xName, yName string, s Spec) (*arrays, error) {
 		return nil, err
 	}
 	t.y = make([]int32, x.Rows())
+	if s.Regress.On {
+		return t, t.readTargets(yName, y)
+	}
 	return t, t.readClasses(yName, y)
 }
 

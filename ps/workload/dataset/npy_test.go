@@ -2,6 +2,7 @@ package dataset_test
 
 import (
 	"encoding/binary"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -152,6 +153,35 @@ func TestArraysByName(t *testing.T) {
 	}
 }
 
+// Targets of arrays are numbers of any type, one a row, and finite in float32.
+func TestTargetsOfArrays(t *testing.T) {
+	x := numpytest.Entry{Name: "x", File: numpytest.File(1, "<f4", false, []int{4, 1}, numpytest.Float32s(1, 2, 3, 4))}
+	targets := func(v ...float32) numpytest.Entry {
+		return numpytest.Entry{Name: "y", File: numpytest.File(1, "<f4", false, []int{len(v), 1}, numpytest.Float32s(v...))}
+	}
+	for _, y := range []numpytest.Entry{targets(0, 200, 17, 3), bytesOf("y", []int{4}, 0, 200, 17, 3)} {
+		set := load(t, dataset.Spec{Path: archive(t, x, y), Regress: dataset.Regression{On: true}})
+		_, bits := rowsOf(set.Train)
+		var got []float32
+		for _, b := range bits {
+			got = append(got, dataset.TargetOf(b))
+		}
+		if !slices.Equal(got, []float32{0, 200, 17, 3}) || set.Classes != 0 {
+			t.Errorf("targets %v, %d classes", got, set.Classes)
+		}
+	}
+	nan := float32(math.NaN())
+	for want, path := range map[string]string{
+		"target 1 of y is NaN: finite numbers up to 3.4028235e+38 are wanted": archive(t, x, targets(0, nan, 1, 2)),
+		"y has the shape [4 2]: one target a row is wanted":                   archive(t, x, bytesOf("y", []int{4, 2}, 0, 1, 1, 0, 0, 1, 1, 0)),
+	} {
+		_, err := dataset.Load(dataset.Spec{Set: "npy", Path: path, Regress: dataset.Regression{On: true}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
 // Classes that do not begin with 0 are numbered in order, and that is said.
 func TestClassesOfArrays(t *testing.T) {
 	x := numpytest.Entry{Name: "x", File: numpytest.File(1, "<f4", false, []int{4, 1}, numpytest.Float32s(1, 2, 3, 4))}
@@ -179,7 +209,7 @@ func TestClassesOfArrays(t *testing.T) {
 	}
 	for want, path := range map[string]string{
 		"class 1 of y is 0.5: whole numbers":   archive(t, x, labels(0, 0.5, 0, 1)),
-		"has 4 rows, and y has 3 classes":      archive(t, x, labels(0, 1, 0)),
+		"has 4 rows, and y has 3":              archive(t, x, labels(0, 1, 0)),
 		"has the shape [4 2]: one class a row": archive(t, x, bytesOf("y", []int{4, 2}, 0, 1, 1, 0, 0, 1, 1, 0)),
 		`it has "x": name the arrays`:          archive(t, x),
 		"has the shape [4]: rows x features":   archive(t, bytesOf("x", []int{4}, 1, 2, 3, 4), labels(0, 1, 0, 1)),

@@ -2,8 +2,10 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 
 	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/images"
 	"fluentps/ps/workload/dataset/numpy"
 	"fluentps/ps/workload/dataset/text"
 )
@@ -15,7 +17,7 @@ func (t *arrays) setImage(channels string) error {
 	case 1:
 		return nil
 	case 2:
-		t.image = Image{1, dims[0], dims[1]}
+		t.image = Image{Channels: 1, Height: dims[0], Width: dims[1]}
 	case 3:
 		isChannels := func(d int) bool { return d == 1 || d == 3 || d == 4 }
 		first := channels == channelsFirst
@@ -26,9 +28,9 @@ func (t *arrays) setImage(channels string) error {
 			}
 		}
 		if t.last = !first; t.last {
-			t.image = Image{dims[2], dims[0], dims[1]}
+			t.image = Image{Channels: dims[2], Height: dims[0], Width: dims[1]}
 		} else {
-			t.image = Image{dims[0], dims[1], dims[2]}
+			t.image = Image{Channels: dims[0], Height: dims[1], Width: dims[2]}
 		}
 	default:
 		return fmt.Errorf("data: %s has the shape %v: rows of 1 to 3 dimensions are read; save x.reshape(len(x), -1)", t.name, t.x.Shape)
@@ -46,7 +48,7 @@ func (t *arrays) setScale(scale float64) {
 			scale = 255
 		}
 		if scale != 0 && scale != 1 {
-			values := byteValues(scale, 0, 1)
+			values := images.ByteValues(scale, 0, 1)
 			t.bytes = &values
 		}
 		return
@@ -64,10 +66,31 @@ func (t *arrays) readClasses(name string, y *numpy.Array) error {
 			v, ok := y.Whole(i)
 			if !ok || v < -classes.Max || v >= classes.Max {
 				bad = fmt.Errorf("data: %s: class %d of %s is %v: whole numbers from %d to %d are wanted; number them, as in "+
-					"numpy.unique(y, return_inverse=True)[1]", t.name, i, name, y.Float(i), -classes.Max, classes.Max-1)
+					"numpy.unique(y, return_inverse=True)[1], or set data.task: regress if they are numbers to predict",
+					t.name, i, name, y.Float(i), -classes.Max, classes.Max-1)
 				return
 			}
 			t.y[i] = int32(v)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("data: %s: %w", name, err)
+	}
+	return bad
+}
+
+// readTargets reads the numbers to predict, as values of y.
+func (t *arrays) readTargets(name string, y *numpy.Array) error {
+	var bad error
+	err := numpy.Guard(func() {
+		for i := range t.y {
+			v := y.Float(i)
+			if !(math.Abs(v) <= math.MaxFloat32) {
+				bad = fmt.Errorf("data: %s: target %d of %s is %v: finite numbers up to %.8g are wanted; leave the row out, as in "+
+					"keep = numpy.isfinite(y)", t.name, i, name, v, math.MaxFloat32)
+				return
+			}
+			t.y[i] = yOf(float32(v))
 		}
 	})
 	if err != nil {

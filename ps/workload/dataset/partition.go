@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
+
+	"fluentps/ps/workload/dataset/draw"
 )
 
 // The partition schemes of SystemML's paramserv, but with balanced blocks that lose no row. Each returns the rows of one worker. The
@@ -81,7 +83,7 @@ func randomBlock(rows, workers, worker int, seed uint64) []int32 {
 
 func reshuffle(rows, _, worker int, seed uint64) []int32 {
 	all := ascending(0, rows, 1)
-	shuffle(all, rand.NewPCG(Mix(seed, uint64(worker)), partitionStream))
+	shuffle(all, rand.NewPCG(draw.Mix(seed, uint64(worker)), partitionStream))
 	return all
 }
 
@@ -96,7 +98,7 @@ func Deal(sizes []int, worker int, seed uint64, number int64) []int32 {
 			at += n
 		}
 	}
-	return ofPermutation(rows, at, at+sizes[worker], rand.NewPCG(Mix(seed, uint64(number)), dealStream))
+	return ofPermutation(rows, at, at+sizes[worker], rand.NewPCG(draw.Mix(seed, uint64(number)), dealStream))
 }
 
 // dealStream separates the draws of Deal from those of Partition.

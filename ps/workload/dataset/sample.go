@@ -3,7 +3,7 @@ package dataset
 // Sample is a row as a model gets it.
 type Sample struct {
 	X []float32
-	Y int32
+	Y int32 // the class, or the bits of the target: TargetOf
 }
 
 // The most rows of a sample, and the most values of a row in it.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+
+	"fluentps/ps/workload/dataset/draw"
 )
 
 // Sampler picks the rows of each iteration of one worker. It belongs to one goroutine at a time.
@@ -31,7 +33,7 @@ type Assignment struct {
 // NewSampler makes a sampler that deals out rows in batches of exactly batch rows, from iteration 0 on. It keeps rows and does not
 // change it. It panics without rows, or with an empty batch.
 func NewSampler(rows []int32, batch int, seed uint64, worker int) *Sampler {
-	s := &Sampler{worker: Mix(seed, uint64(worker))}
+	s := &Sampler{worker: draw.Mix(seed, uint64(worker))}
 	s.Assign(Assignment{Rows: rows, Batch: batch})
 	return s
 }
@@ -46,7 +48,7 @@ func (s *Sampler) Assign(a Assignment) {
 	}
 	s.current, s.key = a, s.worker
 	if a.Number > 0 { // the first assignment keeps the order from before there were assignments
-		s.key = Mix(s.worker, uint64(a.Number))
+		s.key = draw.Mix(s.worker, uint64(a.Number))
 	}
 	s.epoch = -1
 	if cap(s.order) < len(a.Rows) {
@@ -95,15 +97,6 @@ func (s *Sampler) permute(epoch int64) {
 	s.source.Seed(s.key, uint64(epoch))
 	shuffle(s.order, &s.source)
 	s.epoch = epoch
-}
-
-// Mix is a hash of two words: SplitMix64's output function (Steele, Lea, Flood 2014) over their
-// weighted sum.
-func Mix(a, b uint64) uint64 {
-	z := a + (b+1)*0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }
 
 // shuffle permutes p at random (Fisher and Yates). It does not use Shuffle of math/rand/v2, because that may change between Go

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,6 +10,8 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"fluentps/ps/workload/dataset/draw"
 )
 
 // Skew deals rows unequally, as federated work has them. At most one of the two is set.
@@ -47,6 +50,9 @@ func (s *Set) groups(by string) (group []int32, count int, err error) {
 		return group, int(slices.Max(group)) + 1, nil
 	}
 	isRating := s.Matrix != Matrix{}
+	if s.Targets != (Targets{}) {
+		return nil, 0, errors.New("data.partition: rows have targets and no classes, by which they could be shared out; write by: COLUMN of csv")
+	}
 	if isRating && by != byRow && by != byColumn || !isRating && by != byClass && s.Name != "csv" {
 		return nil, 0, fmt.Errorf("data.partition.by: set %s has no %s: write %s", s.Name, by,
 			map[bool]string{true: "row or column", false: byClass}[isRating])
@@ -135,7 +141,7 @@ func (s *Set) share(k Skew, workers int, seed uint64) (shares [][]int32, err err
 	shares = make([][]int32, workers)
 	if k.Dirichlet > 0 {
 		for c, all := range of {
-			draw := rand.New(rand.NewPCG(Mix(seed, uint64(c)), skewStream))
+			draw := rand.New(rand.NewPCG(draw.Mix(seed, uint64(c)), skewStream))
 			draw.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 			at := 0
 			for w, end := range cuts(len(all), workers, k.Dirichlet, draw) {

@@ -80,6 +80,9 @@ func usual(e workload.ModelEntry) Case {
 	case e.Sparse:
 		c.Data = workload.DataSpec{Set: "generated_sparse", Rows: Rows, TestRows: 1, Features: 20, Nonzeros: 4, Seed: 5}
 	}
+	if e.Labels == workload.Targets {
+		c.Data.Set, c.Data.Classes, c.Data.Features, c.Data.Nonzeros, c.Data.Regress.On = "generated", 0, 12, 0, true
+	}
 	if e.Check != nil && c.Data.Classes > 0 &&
 		e.Check(c.Spec, workload.Samples{Cols: c.Data.Features, Classes: classes, Image: c.Data.Image}) != nil {
 		c.Data.Classes = 2

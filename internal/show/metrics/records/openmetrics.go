@@ -48,6 +48,9 @@ var families = [fixedCells + int(columnCount) + len(ruleColumns)]family{
 		"Pulls that a scheme delayed, and pushes that waited for their turn."},
 	fixedCells + int(TestLoss):     {"fluentps_test_loss", "", false, "Loss of the newest evaluation."},
 	fixedCells + int(TestAccuracy): {"fluentps_test_accuracy", "", false, "Accuracy of the newest evaluation."},
+	fixedCells + int(TestMSE):      {"fluentps_test_mse", "", false, "Mean squared error of the newest evaluation."},
+	fixedCells + int(TestMAE):      {"fluentps_test_mae", "", false, "Mean absolute error of the newest evaluation."},
+	fixedCells + int(TestR2):       {"fluentps_test_r2", "", false, "R2 of the newest evaluation."},
 
 	ruleCells: {"fluentps_rule_staleness_p50_versions", "versions", false,
 		"Median staleness of the pushes to the shards of a rule of sync."},

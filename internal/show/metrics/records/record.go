@@ -23,6 +23,9 @@ const (
 	DelayedPulls                // since the start, at all shards: pulls that a scheme delayed, and pushes that waited for their turn
 	TestLoss                    // of an evaluation
 	TestAccuracy                // likewise
+	TestMSE                     // likewise, of numbers to predict; in the unit of the files
+	TestMAE                     // likewise
+	TestR2                      // likewise
 	columnCount
 )
 
@@ -39,6 +42,9 @@ var columnNames = [columnCount]string{
 	DelayedPulls:  "sync/delayed_pulls",
 	TestLoss:      "test/loss",
 	TestAccuracy:  "test/accuracy",
+	TestMSE:       "test/mse",
+	TestMAE:       "test/mae",
+	TestR2:        "test/r2",
 }
 
 // String is the name of the column in every sink.

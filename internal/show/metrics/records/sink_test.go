@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"fluentps/internal/disk/durable"
-
 	"pgregory.net/rapid"
+
+	"fluentps/internal/disk/durable"
 )
 
 func records() []Record {
@@ -71,7 +71,7 @@ func TestSinksWriteGoldens(t *testing.T) {
 
 func TestColumnTable(t *testing.T) {
 	const want = "at_s iteration epoch samples train/loss train/accuracy train/lr samples_per_s sync/staleness_p50" +
-		" sync/staleness_max sync/lead_max sync/blocked_share sync/delayed_pulls test/loss test/accuracy"
+		" sync/staleness_max sync/lead_max sync/blocked_share sync/delayed_pulls test/loss test/accuracy test/mse test/mae test/r2"
 	if got := strings.Join(ColumnNames(0), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

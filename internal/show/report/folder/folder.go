@@ -157,6 +157,7 @@ var columns = map[string]func(*report.Row) *float64{
 	records.TrainAccuracy.String(): func(r *report.Row) *float64 { return &r.TrainAccuracy },
 	records.TestLoss.String():      func(r *report.Row) *float64 { return &r.TestLoss },
 	records.TestAccuracy.String():  func(r *report.Row) *float64 { return &r.TestAccuracy },
+	records.TestR2.String():        func(r *report.Row) *float64 { return &r.TestR2 },
 	records.SamplesPerS.String():   func(r *report.Row) *float64 { return &r.SamplesPerS },
 	records.StalenessP50.String():  func(r *report.Row) *float64 { return &r.StalenessP50 },
 	records.StalenessMax.String():  func(r *report.Row) *float64 { return &r.StalenessMax },

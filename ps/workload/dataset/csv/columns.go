@@ -59,6 +59,7 @@ const (
 	opGroup // a text that groups the rows
 	opSkip
 	opLabel
+	opTarget // a number to predict
 )
 
 // scheme says what each column of the files is. It follows from the first file.
@@ -94,14 +95,16 @@ func (o *Options) schemeOf(path string, d *dialect) (s *scheme, err error) {
 	if s.label, err = s.labelColumn(o.Label, n); err != nil {
 		return nil, fail("label", err)
 	}
-	s.ops[s.label] = opLabel
+	if s.ops[s.label] = opLabel; o.Regress {
+		s.ops[s.label] = opTarget
+	}
 	for _, name := range o.Drop.Items() {
 		at, err := s.column(name, n)
 		if err != nil {
 			return nil, fail("drop", err)
 		}
 		if at == s.label {
-			return nil, fail("drop", fmt.Errorf("column %s is the class: name another one as data.label", s.name(at)))
+			return nil, fail("drop", fmt.Errorf("column %s is the %s: name another one as data.label", s.name(at), o.labelWord()))
 		}
 		s.ops[at] = opSkip
 	}
@@ -118,7 +121,8 @@ func (o *Options) schemeOf(path string, d *dialect) (s *scheme, err error) {
 		case failed != nil:
 			err = fail("columns", failed)
 		case at == s.label:
-			err = fail("columns", fmt.Errorf("column %s is the class, which is no feature", s.name(at)))
+			err = fail("columns", fmt.Errorf("column %s is the %s, which is no feature%s", s.name(at), o.labelWord(),
+				map[bool]string{true: "; data.targets: standardize standardizes it"}[o.Regress && kind == Standardize]))
 		case s.ops[at] == opSkip:
 			err = fail("columns", fmt.Errorf("column %s is also in data.drop: leave it out of one of the two", s.name(at)))
 		case named[at]:
@@ -150,9 +154,17 @@ func (o *Options) schemeOf(path string, d *dialect) (s *scheme, err error) {
 		}
 	}
 	if s.kept == 0 {
-		return nil, fmt.Errorf("data: %s: no column is left beside the class: is data.delimiter right?", path)
+		return nil, fmt.Errorf("data: %s: no column is left beside the %s: is data.delimiter right?", path, o.labelWord())
 	}
 	return s, nil
+}
+
+// labelWord is what the column Label has, for messages.
+func (o *Options) labelWord() string {
+	if o.Regress {
+		return "target"
+	}
+	return "class"
 }
 
 // groupBy makes a column the one that groups the rows. The class groups them without.

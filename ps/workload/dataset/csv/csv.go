@@ -36,6 +36,8 @@ type Options struct {
 	Scale float64
 	// Classes is the number of classes, 0: as many as there are. Features is the number of columns beside the class, 0: any.
 	Classes, Features int
+	// Regress: the column Label has numbers to predict, not classes.
+	Regress bool
 	// Split is the share of the rows that are test rows, if there are no test files; it is at least 0 and less than 1. Seed picks them.
 	Split float64
 	Seed  uint64
@@ -66,8 +68,8 @@ type Found struct {
 	Classes int
 	Names   []string // of classes, by class; nil: the files have the numbers from 0
 	Columns []Column // in the order of the files
-	// Form says how the bytes of the files were understood, whatever keys said so: the same for a column that is given by name or by number.
-	// "": as without any key.
+	// Form says how the bytes of the files were understood, whatever keys said so: the same for a column that is given by name or by
+	// number. "": as without any key.
 	Form string
 }
 
@@ -90,15 +92,21 @@ func Read(paths, tests []string, o Options, in *files.Reading) (train, test *Tab
 
 // settle numbers the classes and makes the columns those of the model, after all files have been read.
 func (r *reader) settle(path string, train, test *Table) (found Found, err error) {
-	r.noteClasses(path, train)
-	if found.Classes, found.Names, err = r.labels.Settle(r.in, path, train.y, test.y, r.Classes); err != nil {
-		return found, err
+	if r.Regress {
+		r.noteNames(path)
+	} else {
+		r.noteClasses(path, train)
+		if found.Classes, found.Names, err = r.labels.Settle(r.in, path, train.y, test.y, r.Classes); err != nil {
+			return found, err
+		}
 	}
 	if !r.isTest && r.Split > 0 { // the numbers of classes do not depend on the split
 		if err = train.split(path, r.Split, r.Seed, test, r.in); err != nil {
 			return found, err
 		}
-		classes.NoteSplit(r.in, path, train.y, test.y, found.Names)
+		if !r.Regress {
+			classes.NoteSplit(r.in, path, train.y, test.y, found.Names)
+		}
 	}
 	if found.Columns, err = r.settleColumns(path, train, test); err != nil {
 		return found, err

@@ -16,7 +16,10 @@ func (p *parser) hintValue(line, field string, isFirst bool, n int) string {
 	}
 	isNumber := p.ops[n] == opNumber || p.ops[n] == opWide
 	_, comma := text.WithPoint(field)
+	_, isDecimal := text.Decimal(field)
 	switch {
+	case p.ops[n] == opTarget && !isDecimal && text.IsWord(field):
+		return "; name the column of the target, as in data.label: last, or leave out data.task if it has classes"
 	case isNumber && text.IsMissing(field):
 		return "; or set data.missing: mean"
 	case isNumber && comma && p.sep != ',':

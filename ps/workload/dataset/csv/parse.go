@@ -2,6 +2,7 @@ package csv
 
 import (
 	"bytes"
+	"math"
 
 	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/text"
@@ -89,6 +90,13 @@ func (p *parser) plain(b []byte, at int) (next int) {
 			if at = p.plainNumber(b, at, op == opWide); at == 0 {
 				return 0
 			}
+		case opTarget:
+			v, n, isExact := text.Scan(b[at:], p.point)
+			target, ok := text.Single(v, isExact)
+			if n == 0 || !ok {
+				return 0
+			}
+			at, y = at+n, int32(math.Float32bits(target))
 		default:
 			field, end := p.plainText(b, at)
 			if end == 0 {

@@ -105,8 +105,9 @@ func (r *reader) dialect(path string, block []byte, more bool) (*dialect, error)
 		return nil, fmt.Errorf("data: %s: no rows", path)
 	}
 	if n := len(d.first); n < 2 || r.Features > 0 && n != r.Features+1 {
-		return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the class)%s", path, headerLine(block, &d), n,
-			max(r.Features, 1)+1, max(r.Features, 1), (&parser{Options: r.Options, scheme: &scheme{}, sep: d.sep}).hint(d.line, false))
+		return nil, fmt.Errorf("data: %s:%d: %d values, want %d (%d features and the %s)%s", path, headerLine(block, &d), n,
+			max(r.Features, 1)+1, max(r.Features, 1), r.labelWord(),
+			(&parser{Options: r.Options, scheme: &scheme{}, sep: d.sep}).hint(d.line, false))
 	}
 	if err := r.in.Take(nil, int64(len(d.first))*40); err != nil {
 		return nil, fmt.Errorf("data: %s: %d columns: %w", path, len(d.first), err)

@@ -116,6 +116,8 @@ func (p *parser) row(line string, isFirst bool) *fault {
 			texts++
 		case opLabel:
 			y, err = p.class(value, placeIn(line, column, p.line))
+		case opTarget:
+			y, err = p.target(value)
 		}
 		if err != nil {
 			bad = newFault(line, column, fmt.Errorf("%w%s", err, p.hintValue(line, value, isFirst, n)))
@@ -124,7 +126,8 @@ func (p *parser) row(line string, isFirst bool) *fault {
 	switch {
 	case n != len(p.ops):
 		p.out.x, p.out.wide, p.out.group = p.out.x[:kept], p.out.wide[:wide], p.out.group[:group]
-		return &fault{0, 0, fmt.Errorf("%d values, want %d (%d features and the class)%s", n, len(p.ops), len(p.ops)-1, p.hint(line, isFirst))}
+		return &fault{0, 0, fmt.Errorf("%d values, want %d (%d features and the %s)%s", n, len(p.ops), len(p.ops)-1, p.labelWord(),
+			p.hint(line, isFirst))}
 	case bad != nil:
 		return bad
 	}
@@ -142,12 +145,9 @@ func (p *parser) number(field string, wide bool) error {
 		}
 		return nil
 	}
-	if p.point == ',' {
-		if plain, ok := text.WithPoint(field); ok {
-			field = plain
-		} else if strings.Contains(field, ".") {
-			return fmt.Errorf("value %s has a decimal point, but data.decimal is comma", files.Clip(field))
-		}
+	field, err := p.withPoint(field)
+	if err != nil {
+		return err
 	}
 	if wide {
 		v, ok := text.Decimal(field)
@@ -168,6 +168,20 @@ func (p *parser) number(field string, wide bool) error {
 	}
 	p.out.x = append(p.out.x, v)
 	return nil
+}
+
+// withPoint is a number with a point where the files have a decimal comma.
+func (p *parser) withPoint(field string) (string, error) {
+	if p.point != ',' {
+		return field, nil
+	}
+	if plain, ok := text.WithPoint(field); ok {
+		return plain, nil
+	}
+	if strings.Contains(field, ".") {
+		return "", fmt.Errorf("value %s has a decimal point, but data.decimal is comma", files.Clip(field))
+	}
+	return field, nil
 }
 
 // isNoText says whether a text stands for a missing value in a column of texts, where None and missing may be meant.
@@ -209,13 +223,30 @@ func (p *parser) text(field string, k int, where fault) error {
 	return nil
 }
 
+// target is the bits of a number to predict.
+func (p *parser) target(field string) (int32, error) {
+	if text.IsMissing(field) {
+		return 0, fmt.Errorf("the target is missing (%s); remove the row", files.Clip(field))
+	}
+	plain, err := p.withPoint(field)
+	if err != nil {
+		return 0, err
+	}
+	v, err := text.ParseValue(plain, 0)
+	if err != nil {
+		return 0, fmt.Errorf("target: %w", err)
+	}
+	return int32(math.Float32bits(v)), nil
+}
+
 // class is the number of a class.
 func (p *parser) class(field string, where fault) (int32, error) {
 	k := len(p.texts)
 	v, isNumber := text.Decimal(field)
 	switch {
 	case isNumber && (v != math.Trunc(v) || math.IsInf(v, 0)):
-		return 0, fmt.Errorf("label %s is not a whole number: classes are; name the column of the class, as in data.label: last",
+		return 0, fmt.Errorf("label %s is not a whole number: classes are; name the column of the class, as in data.label: last, "+
+			"or set data.task: regress if it is a number to predict",
 			files.Clip(field))
 	case isNumber && p.Classes > 0 && v >= float64(p.Classes):
 		return 0, fmt.Errorf("label %.6g is out of range, must be 0 to %d", v, p.Classes-1)

@@ -25,7 +25,7 @@ func (r *reader) say(path string, train, test *Table, found *Found) {
 		parts = append(parts, "decimal commas")
 	}
 	if d.header != nil || s.label+1 != len(s.ops) {
-		parts = append(parts, "class in column "+s.name(s.label))
+		parts = append(parts, r.labelWord()+" in column "+s.name(s.label))
 	}
 	if r.labels.IsText {
 		parts = append(parts, fmt.Sprintf("%d classes: %s", len(found.Names), classes.List(found.Names)))
@@ -104,8 +104,8 @@ func (r *reader) noteNames(path string) {
 		return
 	}
 	if at := slices.IndexFunc(names, isClass); at >= 0 {
-		r.in.Notes = append(r.in.Notes, fmt.Sprintf("data: %s: the class is taken from the last column, %s, and column %d is called %q: if "+
-			"that is the class, set data.label: %s", path, r.scheme.name(r.scheme.label), at+1, names[at], names[at]))
+		r.in.Notes = append(r.in.Notes, fmt.Sprintf("data: %s: the %s is taken from the last column, %s, and column %d is called %q: if "+
+			"that is the %s, set data.label: %s", path, r.labelWord(), r.scheme.name(r.scheme.label), at+1, names[at], r.labelWord(), names[at]))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // Column describes a column of the files.
 type Column struct {
 	Name    string // "": the files have no header
-	Kind    string // number, standardize, onehot, class, group, or dropped
+	Kind    string // number, standardize, onehot, class, target, group, or dropped
 	Texts   []string
 	Missing int // values of both parts
 	// Of the training rows, as the files have them, divided by Options.Scale: of numbers that are not missing.
@@ -89,6 +89,9 @@ func (r *reader) settleColumns(path string, train, test *Table) ([]Column, error
 		case opLabel:
 			c.Kind = "class"
 			continue
+		case opTarget:
+			c.Kind = "target"
+			continue
 		case opSkip:
 			c.Kind = "dropped"
 			continue
@@ -119,7 +122,7 @@ func (r *reader) settleColumns(path string, train, test *Table) ([]Column, error
 		return nil, err
 	}
 	if cols == 0 {
-		return nil, fmt.Errorf("data: %s: no column is left beside the class", path)
+		return nil, fmt.Errorf("data: %s: no column is left beside the %s", path, r.labelWord())
 	}
 	if cols > colsMax {
 		return nil, fmt.Errorf("data: %s: the columns of texts make %d columns for the model, at most %d: drop some by data.drop", path, cols,

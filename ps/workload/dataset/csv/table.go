@@ -7,7 +7,7 @@ import (
 // Table is a table of labelled rows. A column of texts is one number in memory, and several columns for a model.
 type Table struct {
 	x     []float32 // rows x kept columns; a text is its number, -1 if it is none of the training rows
-	y     []int32
+	y     []int32   // classes, or the bits of targets
 	group []int32   // of each row, the number of its group; none if no column groups the rows
 	wide  []float64 // rows x columns that are standardized, while they are read
 	kept  int
@@ -29,13 +29,16 @@ func (t *Table) Cols() int { return t.cols }
 // Label is the class of a row.
 func (t *Table) Label(row int) int32 { return t.y[row] }
 
+// Labels are the classes of all rows, or the bits of their targets.
+func (t *Table) Labels() []int32 { return t.y }
+
 // Bytes is the memory of the table.
 func (t *Table) Bytes() int64 { return 4 * int64(cap(t.x)+cap(t.y)+cap(t.group)) }
 
 // Group is the number of the group of each row, from 0; nil: no column groups the rows.
 func (t *Table) Group() []int32 { return t.group }
 
-// Fill gathers rows: values into x (len(rows) x Cols, row-major), class numbers into y.
+// Fill gathers rows: values into x (len(rows) x Cols, row-major), class numbers into y, or the bits of targets.
 func (t *Table) Fill(x []float32, y []int32, rows []int32) {
 	for i, r := range rows {
 		y[i] = t.y[r]

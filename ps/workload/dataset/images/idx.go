@@ -1,4 +1,4 @@
-package dataset
+package images
 
 import (
 	"cmp"
@@ -20,41 +20,40 @@ const (
 	idxLabels = 0x00000801
 )
 
-func loadIDX(s Spec, in *files.Reading) (*Set, error) {
-	if s.Normalize && s.Scale != 0 {
-		return nil, fmt.Errorf("data: scale is %g, but normalize would undo it; leave out one of the two", s.Scale)
+// ReadIDX reads the four files of a set in a folder. Values are divided by scale, 0: 255, or with normalize have mean 0 and standard
+// deviation 1 over the training images. No label is as large as classes, unless that is 0.
+func ReadIDX(folder string, classes int, scale float64, normalize bool, in *files.Reading) (train, test *Bytes, count int, err error) {
+	if normalize && scale != 0 {
+		return nil, nil, 0, fmt.Errorf("data: scale is %g, but normalize would undo it; leave out one of the two", scale)
 	}
-	train, err := readIDXPart(s.Path, "train", s.Classes, in)
-	if err != nil {
-		return nil, err
+	if train, err = readIDXPart(folder, "train", classes, in); err != nil {
+		return nil, nil, 0, err
 	}
-	test, err := readIDXPart(s.Path, "t10k", s.Classes, in)
-	if err != nil {
-		return nil, err
+	if test, err = readIDXPart(folder, "t10k", classes, in); err != nil {
+		return nil, nil, 0, err
 	}
 	if a, b := train.image, test.image; a != b {
-		return nil, fmt.Errorf("data: %s: training images have %d x %d pixels, test images %d x %d; are the files of one "+
-			"set?", s.Path, a.Height, a.Width, b.Height, b.Width)
+		return nil, nil, 0, fmt.Errorf("data: %s: training images have %d x %d pixels, test images %d x %d; are the files of one "+
+			"set?", folder, a.Height, a.Width, b.Height, b.Width)
 	}
-	set := &Set{Train: train, Test: test, Image: train.image}
-	train.values = [][256]float32{byteValues(cmp.Or(s.Scale, 255), 0, 1)}
-	if s.Normalize {
+	train.values = [][256]float32{ByteValues(cmp.Or(scale, 255), 0, 1)}
+	if normalize {
 		train.values = train.standardised()
 	}
 	test.values = train.values
-	set.Classes = s.Classes
-	if set.Classes == 0 {
-		set.Classes = 2
-		for _, part := range [][]byte{train.labels, test.labels} {
-			for _, y := range part {
-				set.Classes = max(set.Classes, int(y)+1)
-			}
+	if classes > 0 {
+		return train, test, classes, nil
+	}
+	count = 2
+	for _, part := range [][]byte{train.labels, test.labels} {
+		for _, y := range part {
+			count = max(count, int(y)+1)
 		}
 	}
-	return set, nil
+	return train, test, count, nil
 }
 
-func readIDXPart(folder, part string, classes int, in *files.Reading) (*pixels, error) {
+func readIDXPart(folder, part string, classes int, in *files.Reading) (*Bytes, error) {
 	const hint = "the folder needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, " +
 		"t10k-labels-idx1-ubyte; Fashion-MNIST: apt-get install dataset-fashion-mnist, then path /usr/share/datasets/fashion-mnist"
 	imagesPath := idxPath(folder, part+"-images", "idx3-ubyte")
@@ -82,7 +81,7 @@ func readIDXPart(folder, part string, classes int, in *files.Reading) (*pixels, 
 	if err := checkByteLabels(labelsPath, classOf, classes, 8, 1); err != nil {
 		return nil, err
 	}
-	return &pixels{data: data, labels: classOf, image: Image{1, dims[1], dims[2]}}, nil
+	return &Bytes{data: data, labels: classOf, image: Shape{1, dims[1], dims[2]}}, nil
 }
 
 // idxPath is the path of the file with the published name, unless there is one with a dot in place of the dash, as in some copies.

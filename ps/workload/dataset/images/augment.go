@@ -1,8 +1,10 @@
-package dataset
+package images
 
 import (
 	"fmt"
 	"slices"
+
+	"fluentps/ps/workload/dataset/draw"
 )
 
 // Augment says how training images are changed at random (He et al. 2015, section 4.2, for CIFAR-10): an image is padded with Crop
@@ -14,12 +16,12 @@ type Augment struct {
 }
 
 // Check fails if images of this shape cannot be augmented like that.
-func (a Augment) Check(image Image) error {
+func (a Augment) Check(image Shape) error {
 	limit := min(image.Height, image.Width) - 1
 	switch {
 	case a == Augment{}:
 		return nil
-	case image == Image{}:
+	case image == Shape{}:
 		return fmt.Errorf("data.augment: the rows of the data set are no images; leave it out")
 	case a.Crop < 0 || a.Crop > limit:
 		return fmt.Errorf("data.augment.crop is %d, must be 0 to %d, less than the images have: %d x %d pixels", a.Crop,
@@ -32,7 +34,7 @@ func (a Augment) Check(image Image) error {
 // the batch), so a run can be repeated and resumed.
 type Augmenter struct {
 	Augment
-	image Image
+	image Shape
 	key   uint64
 }
 
@@ -40,11 +42,11 @@ type Augmenter struct {
 const augmentStream = 0x6175676d656e74
 
 // NewAugmenter makes the Augmenter of a worker. It panics if Check fails.
-func NewAugmenter(a Augment, image Image, seed uint64, worker int) *Augmenter {
+func NewAugmenter(a Augment, image Shape, seed uint64, worker int) *Augmenter {
 	if err := a.Check(image); err != nil {
-		panic("dataset: augmenter: " + err.Error())
+		panic("images: augmenter: " + err.Error())
 	}
-	return &Augmenter{Augment: a, image: image, key: Mix(Mix(seed, augmentStream), uint64(worker))}
+	return &Augmenter{Augment: a, image: image, key: draw.Mix(draw.Mix(seed, augmentStream), uint64(worker))}
 }
 
 // Apply changes the images of an iteration in place. x is in the form of Table.Fill.
@@ -52,9 +54,9 @@ func (a *Augmenter) Apply(x []float32, iter int64) {
 	if a.Augment == (Augment{}) {
 		return
 	}
-	key, plane := Mix(a.key, uint64(iter)), a.image.Height*a.image.Width
+	key, plane := draw.Mix(a.key, uint64(iter)), a.image.Height*a.image.Width
 	for at, i := 0, uint64(0); at < len(x); i++ {
-		down, right, mirror := a.draw(Mix(key, i))
+		down, right, mirror := a.draw(draw.Mix(key, i))
 		for range a.image.Channels {
 			shift(x[at:at+plane], a.image.Width, down, right, mirror)
 			at += plane

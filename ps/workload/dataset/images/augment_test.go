@@ -1,4 +1,4 @@
-package dataset
+package images
 
 import (
 	"fmt"
@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fluentps/ps/workload/dataset/draw"
 )
 
 // numbered returns n images whose values are all different and not 0.
-func numbered(n int, image Image) []float32 {
+func numbered(n int, image Shape) []float32 {
 	x := make([]float32, n*image.Channels*image.Height*image.Width)
 	for i := range x {
 		x[i] = float32(i + 1)
@@ -20,7 +22,7 @@ func numbered(n int, image Image) []float32 {
 }
 
 // cropped is the definition, pixel by pixel: the image that begins at (top, left) of the padded one.
-func cropped(x []float32, image Image, crop, top, left int, flip bool) []float32 {
+func cropped(x []float32, image Shape, crop, top, left int, flip bool) []float32 {
 	h, w := image.Height, image.Width
 	out := make([]float32, len(x))
 	for c := range image.Channels {
@@ -51,7 +53,7 @@ func bitsOf(x []float32) []uint32 {
 // Every pixel is one of the padded image, at the same offset in all channels.
 func TestAugmentedImagesAreCutFromPaddedOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		image := Image{rapid.IntRange(1, 3).Draw(t, "channels"), rapid.IntRange(1, 6).Draw(t, "height"), rapid.IntRange(1, 6).Draw(t, "width")}
+		image := Shape{rapid.IntRange(1, 3).Draw(t, "channels"), rapid.IntRange(1, 6).Draw(t, "height"), rapid.IntRange(1, 6).Draw(t, "width")}
 		spec := Augment{Crop: rapid.IntRange(0, min(image.Height, image.Width)-1).Draw(t, "crop"), Flip: rapid.Bool().Draw(t, "flip")}
 		a := NewAugmenter(spec, image, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 100).Draw(t, "worker"))
 		n := rapid.IntRange(1, 8).Draw(t, "images")
@@ -78,7 +80,7 @@ func TestAugmentedImagesAreCutFromPaddedOnes(t *testing.T) {
 // shift equals its definition for every offset and both orientations.
 func TestShiftIsItsDefinition(t *testing.T) {
 	const crop = 2
-	image := Image{1, 3, 5}
+	image := Shape{1, 3, 5}
 	for top := range 2*crop + 1 {
 		for left := range 2*crop + 1 {
 			for _, flip := range []bool{false, true} {
@@ -97,13 +99,13 @@ func TestWithoutCropAndFlipNothingChanges(t *testing.T) {
 		before := []float32{1, float32(math.Copysign(0, -1)), float32(math.NaN()), math.MaxFloat32, 5e-45, 6}
 		x := slices.Clone(before)
 		// One column: a mirrored image is the same.
-		NewAugmenter(spec, Image{2, 3, 1}, 1, 0).Apply(x, 7)
+		NewAugmenter(spec, Shape{2, 3, 1}, 1, 0).Apply(x, 7)
 		if !slices.Equal(bitsOf(x), bitsOf(before)) {
 			t.Errorf("%+v makes %v of %v", spec, x, before)
 		}
 	}
 	x := []float32{1, 2}
-	if NewAugmenter(Augment{}, Image{}, 1, 0).Apply(x, 7); x[0] != 1 || x[1] != 2 {
+	if NewAugmenter(Augment{}, Shape{}, 1, 0).Apply(x, 7); x[0] != 1 || x[1] != 2 {
 		t.Errorf("rows that are not images become %v", x)
 	}
 }
@@ -113,7 +115,7 @@ func TestWithoutCropAndFlipNothingChanges(t *testing.T) {
 func TestAllOffsetsAndFlipsAreEquallyLikely(t *testing.T) {
 	const crop, iterations, batch = 4, 400, 100
 	side := 2*crop + 1
-	image := Image{2, side, side}
+	image := Shape{2, side, side}
 	counts := make([]int, 2*side*side)
 	a := NewAugmenter(Augment{Crop: crop, Flip: true}, image, 5, 3)
 	plane := side * side
@@ -163,7 +165,7 @@ func TestAllOffsetsAndFlipsAreEquallyLikely(t *testing.T) {
 // The same (seed, worker, iteration) gives the same bits, and a change of any of the three gives others. The draw of a sample does
 // not depend on the number of samples.
 func TestAugmentationIsAFunctionOfSeedWorkerAndIteration(t *testing.T) {
-	image := Image{3, 8, 8}
+	image := Shape{3, 8, 8}
 	spec := Augment{Crop: 2, Flip: true}
 	of := func(n int, seed uint64, worker int, iter int64) []float32 {
 		x := numbered(n, image)
@@ -199,10 +201,10 @@ func TestAugmentationIsAFunctionOfSeedWorkerAndIteration(t *testing.T) {
 
 // These values may not change: runs of an older version depend on them.
 func TestAugmentationIsPinned(t *testing.T) {
-	a := NewAugmenter(Augment{Crop: 4, Flip: true}, Image{3, 32, 32}, 7, 1)
+	a := NewAugmenter(Augment{Crop: 4, Flip: true}, Shape{3, 32, 32}, 7, 1)
 	got := ""
 	for i := range uint64(4) {
-		down, right, mirror := a.draw(Mix(Mix(a.key, 9), i))
+		down, right, mirror := a.draw(draw.Mix(draw.Mix(a.key, 9), i))
 		got += fmt.Sprint(down, right, mirror, " ")
 	}
 	if want := "4 -1 false 0 -1 false -2 0 true 2 0 false "; got != want {
@@ -211,7 +213,7 @@ func TestAugmentationIsPinned(t *testing.T) {
 }
 
 func TestAugmentationTakesNoMemory(t *testing.T) {
-	a := NewAugmenter(Augment{Crop: 4, Flip: true}, Image{3, 32, 32}, 1, 0)
+	a := NewAugmenter(Augment{Crop: 4, Flip: true}, Shape{3, 32, 32}, 1, 0)
 	x := make([]float32, 8*3072)
 	iter := int64(0)
 	if n := testing.AllocsPerRun(100, func() { a.Apply(x, iter); iter++ }); n != 0 {
@@ -222,16 +224,16 @@ func TestAugmentationTakesNoMemory(t *testing.T) {
 func TestAugmentCheck(t *testing.T) {
 	for _, c := range []struct {
 		spec  Augment
-		image Image
+		image Shape
 		want  string // "": accepted
 	}{
-		{Augment{}, Image{}, ""},
-		{Augment{Flip: true}, Image{1, 1, 1}, ""},
-		{Augment{Crop: 27}, Image{1, 28, 40}, ""},
-		{Augment{Crop: 28}, Image{1, 28, 40}, "crop is 28, must be 0 to 27, less than the images have: 28 x 40 pixels"},
-		{Augment{Crop: 28}, Image{1, 40, 28}, "crop is 28, must be 0 to 27, less than the images have: 40 x 28 pixels"},
-		{Augment{Crop: -1}, Image{1, 28, 28}, "crop is -1"},
-		{Augment{Flip: true}, Image{}, "the rows of the data set are no images; leave it out"},
+		{Augment{}, Shape{}, ""},
+		{Augment{Flip: true}, Shape{1, 1, 1}, ""},
+		{Augment{Crop: 27}, Shape{1, 28, 40}, ""},
+		{Augment{Crop: 28}, Shape{1, 28, 40}, "crop is 28, must be 0 to 27, less than the images have: 28 x 40 pixels"},
+		{Augment{Crop: 28}, Shape{1, 40, 28}, "crop is 28, must be 0 to 27, less than the images have: 40 x 28 pixels"},
+		{Augment{Crop: -1}, Shape{1, 28, 28}, "crop is -1"},
+		{Augment{Flip: true}, Shape{}, "the rows of the data set are no images; leave it out"},
 	} {
 		err := c.spec.Check(c.image)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -242,7 +244,7 @@ func TestAugmentCheck(t *testing.T) {
 
 // BenchmarkAugment measures the cost for a batch of CIFAR-10, without filling it.
 func BenchmarkAugment(b *testing.B) {
-	a := NewAugmenter(Augment{Crop: 4, Flip: true}, Image{3, 32, 32}, 1, 0)
+	a := NewAugmenter(Augment{Crop: 4, Flip: true}, Shape{3, 32, 32}, 1, 0)
 	x := make([]float32, 128*3072)
 	b.SetBytes(int64(4 * len(x)))
 	b.ReportAllocs()
