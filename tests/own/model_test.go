@@ -47,7 +47,7 @@ func TestAModelOfAnotherModule(t *testing.T) {
 	program, configuration := filepath.Join(t.TempDir(), "models"), filepath.Join(modelExample, "elman.yaml")
 	says(t, "", "go", "build", "-C", modelExample, "-tags", builtTags, "-o", program, ".")
 	says(t, "ok", "go", "test", "-C", modelExample, ".")
-	says(t, "elman: a recurrent network of 8", program, "explain", "model.name")
+	says(t, "a recurrent network of 8", program, "explain", "model.name")
 	says(t, "ok", program, "check", configuration, "--ranks", "4")
 	says(t, "ok", program, "check", configuration, "--ranks", "4", "--set", "model.name=by_hand", "--set", "sync=[{match: '*', scheme: asp}]")
 	says(t, "cell.back[", program, "plan", configuration, "--ranks", "4")
