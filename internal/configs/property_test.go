@@ -128,6 +128,9 @@ func needs(l *keys.Leaf, value string) []string {
 	if path == "data.index_base" {
 		return []string{"data.set=libsvm", "data.path=p", "data.test=t"}
 	}
+	if strings.HasPrefix(path, "data.pictures.") {
+		return []string{"data.set=images", "data.path=p"}
+	}
 	if strings.HasPrefix(path, "data.arrays.") {
 		return []string{"data.set=npy", "data.path=p"}
 	}
@@ -235,7 +238,11 @@ func draw(t *rapid.T, l *keys.Leaf) string {
 			*p = []int{rapid.IntRange(1, 4).Draw(t, l.Path), rapid.IntRange(1, 500).Draw(t, l.Path), rapid.IntRange(1, 500).Draw(t, l.Path)}
 			break
 		}
-		*p = rapid.SliceOfN(rapid.IntRange(1, 5000), 1, 9).Draw(t, l.Path)
+		most := 9
+		if strings.HasPrefix(l.Path, "data.pictures.") { // a size
+			most = 2
+		}
+		*p = rapid.SliceOfN(rapid.IntRange(1, 5000), 1, most).Draw(t, l.Path)
 	case *[]float64:
 		*p = rapid.SliceOfN(rapid.Float64Range(lo, hi).Filter(l.Span.Has), 1, 9).Draw(t, l.Path)
 	case *[]int64:

@@ -292,6 +292,11 @@ func (w *walker) finish(t *keys.Table, n *yaml.Node) {
 			if s, known := synonymOf(diag.LastName(l.Path)); known && s.hint != "" { // most who write it mean something else
 				hint = "remove it, and " + s.hint
 			}
+			if has, known := t.Holds(by); known && !has { // the configuration has no such key at all
+				w.Misshapen(l.Key, l.Path, "remove it", "belongs to %s: %s, and that key to %s: %s", by.Path, diag.OrList(l.Only.Words()),
+					by.Only.Path, diag.OrList(by.Only.Words()))
+				continue
+			}
 			w.Misshapen(l.Key, l.Path, hint,
 				"belongs to %s: %s, not %s", by.Path, diag.OrList(l.Only.Words()), *by.Ptr.(*string))
 		case l.Key != nil || l.Bad || !known || !holds:

@@ -329,7 +329,7 @@ func TestNewModelErrors(t *testing.T) {
 		{ModelSpec{Name: "softmax"}, 4, 1, 1, "1 classes"},
 		{ModelSpec{Name: "softmax"}, 4, 2, 0, "batches of 0"},
 		{ModelSpec{Name: "lenet"}, 784, 10, 1,
-			"model lenet: the data set's rows are 784 numbers, not images; choose one of the sets idx, cifar10, give image " +
+			"model lenet: the data set's rows are 784 numbers, not images; choose one of the sets idx, cifar10, images, give image " +
 				"to generated, or choose model mlp"},
 	} {
 		if _, err := NewModel(c.spec, Samples{Cols: c.inputs, Classes: c.labels}, cpu.New(1), c.batch); err == nil ||

@@ -36,6 +36,7 @@ func (w *checks) cross(t *keys.Table, root *yaml.Node) {
 	w.crossImages(t)
 	w.crossRatings(t)
 	w.crossTask(t)
+	w.crossPictures(t)
 	w.crossExternal(t)
 	if !at.Bad && !increasing(w.Config.Train.Schedule.At) {
 		w.Fatal(at.Node, at.Path, "sort them, each once", "the iterations do not increase")

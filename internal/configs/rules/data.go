@@ -40,6 +40,7 @@ func (w *checks) crossTest(t *keys.Table, root *yaml.Node) {
 	case t.ByPath["data.set"].Bad || !t.Met(test) || test.Bad || split.Bad:
 	case test.Key != nil && split.Key != nil:
 		w.Fatal(split.Key, split.Path, "keep one of the two", "is set as well as data.test (%s)", w.Where(test.Key))
+	case w.Config.Data.Set == "images": // its folder may have both parts
 	case test.Key == nil && split.Key == nil:
 		w.Report(diag.Warning, w.SectionOf(t, test, root), test.Path,
 			"name the test file, or take test rows from data.path by data.split.test: 0.2",
@@ -136,5 +137,18 @@ func (w *checks) crossNonzeros(t *keys.Table, root *yaml.Node) {
 	if d := w.Config.Data; d.Set == "generated_sparse" && !nonzeros.Bad && !features.Bad && d.Nonzeros > d.Features {
 		w.Fatal(w.NodeOf(t, nonzeros, root), nonzeros.Path, "raise data.features, or lower nonzeros",
 			"%d is more than the %d features of a row", d.Nonzeros, d.Features)
+	}
+}
+
+// crossPictures refuses more than two numbers as a size.
+func (w *checks) crossPictures(t *keys.Table) {
+	for _, key := range []string{"data.pictures.resize", "data.pictures.crop"} {
+		size := w.Config.Data.Pictures.Resize
+		if key == "data.pictures.crop" {
+			size = w.Config.Data.Pictures.Crop
+		}
+		if l := t.ByPath[key]; !l.Bad && len(size) > 2 {
+			w.Fatal(l.Node, l.Path, "write height and width, such as [224, 224]", "has %d numbers, at most 2", len(size))
+		}
 	}
 }

@@ -60,7 +60,7 @@ func noteTwice(in *files.Reading, training int) {
 
 func loadCSV(s Spec, in *files.Reading) (*Set, error) {
 	o := s.CSV
-	o.Label, o.Scale, o.Classes, o.Features, o.Split, o.Seed = s.Label, s.Scale, s.Classes, s.Features, s.Split, s.SplitSeed
+	o.Label, o.Scale, o.Classes, o.Features, o.Split, o.Seed = s.Label, s.Scale, s.Classes, s.Features, s.Split.Test, s.Split.Seed
 	o.Regress = s.Regress.On
 	if o.Scale == 1 {
 		o.Scale = 0

@@ -83,7 +83,7 @@ type FileSum = files.Sum
 type Spec struct {
 	// Set is the reader: one of SetNames.
 	Set string
-	// Path is the folder with the files of idx and cifar10, or the training file of csv and libsvm.
+	// Path is the folder with the files of idx, cifar10 and images, or the training file of csv and libsvm.
 	Path string
 	// Test is the test file of csv and libsvm; empty: none.
 	Test string
@@ -125,11 +125,12 @@ type Spec struct {
 	Arrays Arrays
 	// IndexBase is the number that indices of libsvm count from: "0", "1", or "auto" (also if empty).
 	IndexBase string
-	// Split is the share of the rows of Path that are test rows, without Test; SplitSeed picks them.
-	Split     float64
-	SplitSeed uint64
+	// Split makes rows of Path test rows, without Test.
+	Split Split
 	// CSV is how files of csv are read; what else the Spec has is not in it.
 	CSV csv.Options
+	// Pictures are how those of images become rows.
+	Pictures images.Options
 	// Regress says whether rows have targets.
 	Regress Regression
 }
@@ -145,6 +146,7 @@ var sets = []struct {
 	{"csv", "path test rows test_rows classes features scale label split csv task", "numbers", loadCSV},
 	{"libsvm", "path test rows test_rows classes features scale index_base split task", "numbers", loadLIBSVM},
 	{"npy", "path rows test_rows classes scale arrays task", "arrays", loadNPY},
+	{imagesSet, "path test rows test_rows classes scale normalize split pictures task", "images", loadImages},
 	{"generated", "rows test_rows classes features image seed task", "numbers", loadGenerated},
 	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
 	{"ratings", "path test rows test_rows center split", "ratings", loadRatings},
@@ -224,7 +226,8 @@ func (s Spec) check(uses string) error {
 		{"image", s.Image != Image{}}, {"nonzeros", s.Nonzeros != 0},
 		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
 		{"fingerprint", s.Fingerprint != ""}, {"index_base", s.IndexBase != ""}, {"arrays", s.Arrays != Arrays{}},
-		{"split", s.Split != 0}, {"csv", s.CSV != csv.Options{}}, {"task", s.Regress != Regression{}},
+		{"split", s.Split != Split{}}, {"csv", s.CSV != csv.Options{}},
+		{"pictures", s.Pictures != images.Options{}}, {"task", s.Regress != Regression{}},
 	} {
 		if f.set && !strings.Contains(uses, " "+f.name+" ") {
 			return fmt.Errorf("data: set %s does not take %s; it takes:%s", s.Set, f.name, strings.TrimSuffix(uses, " "))
@@ -275,8 +278,11 @@ func (s *Set) SHA256() string {
 		text += fmt.Sprintf("%+v", s.spec.Arrays)
 	}
 	fmt.Fprintln(h, text)
-	if s.spec.Split > 0 {
-		fmt.Fprintln(h, "split", s.spec.Split, s.spec.SplitSeed)
+	if s.spec.Split.Test > 0 {
+		fmt.Fprintln(h, "split", s.spec.Split.Test, s.spec.Split.Seed)
+	}
+	if p := s.spec.Pictures; s.Name == imagesSet {
+		fmt.Fprintln(h, "pictures", p.Resize, p.Crop, p.Color)
 	}
 	if s.spec.Regress.On {
 		fmt.Fprintln(h, "regress, standardized", s.spec.Regress.Standardize)

@@ -11,15 +11,15 @@ import (
 // Keys are those of section data: they name the data set and how workers share it.
 type Keys struct {
 	Set         string         `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
-	Path        string         `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy" doc:"the folder (idx, cifar10), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; csv: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy"`
-	Test        string         `yaml:"test,omitempty" form:"path" when:"set=csv,libsvm,ratings" doc:"the test file; csv: or a pattern of several"`
+	Path        string         `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy,images" doc:"the folder (idx, cifar10, images: one folder a class, or train and test with such folders), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; csv: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy; images: or a file of csv with names of pictures and their classes"`
+	Test        string         `yaml:"test,omitempty" form:"path" when:"set=csv,libsvm,ratings,images" doc:"the test file; csv: or a pattern of several; images: the folder or the file of csv"`
 	Split       Split          `yaml:"split"`
 	Text        TextKeys       `yaml:",inline"`
-	Task        string         `yaml:"task" values:"classify,regress" when:"set=csv,libsvm,npy,generated" doc:"what rows are labelled with: classify: classes; regress: targets, which are numbers to predict"`
-	Targets     string         `yaml:"targets" values:"plain,standardize" when:"task=regress" doc:"plain: the model predicts targets as the files have them; standardize: with mean 0 and standard deviation 1 over the training rows; evaluations report MSE and MAE in the unit of the files all the same"`
-	Scale       float64        `yaml:"scale" above:"0" when:"set=csv,npy" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in arrays of uint8 by 255"`
-	Normalize   bool           `yaml:"normalize" when:"set=idx" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
+	Labels      LabelKeys      `yaml:",inline"`
+	Scale       float64        `yaml:"scale" above:"0" when:"set=csv,npy,images" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in files and in arrays of uint8 by 255"`
+	Normalize   bool           `yaml:"normalize" when:"set=idx,images" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
 	IndexBase   string         `yaml:"index_base" values:"auto,0,1" when:"set=libsvm" doc:"the number of the first feature in the file; auto: 0 if an index 0 occurs, else 1"`
+	Pictures    Pictures       `yaml:"pictures"`
 	Augment     images.Augment `yaml:"augment"`
 	Center      bool           `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
 	Rows        int            `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
@@ -39,8 +39,33 @@ type Keys struct {
 
 // Split makes test rows of training rows.
 type Split struct {
-	Test float64 `yaml:"test,omitempty" above:"0" below:"1" when:"set=csv,libsvm,ratings" doc:"the share of the rows of data.path that are test rows, in place of data.test"`
-	Seed uint64  `yaml:"seed" when:"set=csv,libsvm,ratings" doc:"picks the test rows; they do not depend on the seed of the run, so runs with several seeds have the same"`
+	Test float64 `yaml:"test,omitempty" above:"0" below:"1" when:"set=csv,libsvm,ratings,images" doc:"the share of the rows of data.path that are test rows, in place of data.test"`
+	Seed uint64  `yaml:"seed" when:"set=csv,libsvm,ratings,images" doc:"picks the test rows; they do not depend on the seed of the run, so runs with several seeds have the same"`
+}
+
+// Pictures are how those of images become rows.
+type Pictures struct {
+	Resize []int  `yaml:"resize,omitempty" min:"1" max:"65535" items:"1" when:"set=images" doc:"the height and the width that pictures become; with one number the shorter side becomes it; without it all must have one size"`
+	Crop   []int  `yaml:"crop,omitempty" min:"1" max:"65535" items:"1" when:"set=images" doc:"the height and the width of the middle that is left of each picture, after resize; one number: both"`
+	Color  string `yaml:"color" values:"auto,rgb,grey" when:"set=images" doc:"auto: what the first picture is, as which the others must be; rgb, grey: what all become"`
+}
+
+// options are those of the reader.
+func (p Pictures) options() (o images.Options) {
+	copy(o.Resize[:], p.Resize)
+	if copy(o.Crop[:], p.Crop); len(p.Crop) == 1 {
+		o.Crop[1] = o.Crop[0]
+	}
+	if p.Color != Defaults().Pictures.Color {
+		o.Color = p.Color
+	}
+	return o
+}
+
+// LabelKeys are the keys of what rows are labelled with.
+type LabelKeys struct {
+	Task    string `yaml:"task" values:"classify,regress" when:"set=csv,libsvm,npy,images,generated" doc:"what rows are labelled with: classify: classes; regress: targets, which are numbers to predict"`
+	Targets string `yaml:"targets" values:"plain,standardize" when:"task=regress" doc:"plain: the model predicts targets as the files have them; standardize: with mean 0 and standard deviation 1 over the training rows; evaluations report MSE and MAE in the unit of the files all the same"`
 }
 
 // TextKeys are the keys of csv.
@@ -63,11 +88,13 @@ const (
 
 // Regresses says whether rows have targets.
 func (d Keys) Regresses() bool {
-	return d.Task == taskRegress && slices.Contains([]string{"csv", "libsvm", npySet, "generated"}, d.Set)
+	return d.Labels.Task == taskRegress && slices.Contains([]string{"csv", "libsvm", npySet, imagesSet, "generated"}, d.Set)
 }
 
 // StandardizesTargets says whether these have mean 0 and standard deviation 1.
-func (d Keys) StandardizesTargets() bool { return d.Regresses() && d.Targets == targetsStandardize }
+func (d Keys) StandardizesTargets() bool {
+	return d.Regresses() && d.Labels.Targets == targetsStandardize
+}
 
 // The values of sampler.
 const (
@@ -81,7 +108,7 @@ func Defaults() Keys {
 		Scale: 1, Center: true, Accuracy: true, Sampler: SamplerRun, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
 		Partition: "disjoint_random", Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
 		Arrays: Arrays{Channels: channelsAuto}, IndexBase: "auto",
-		Task: taskClassify, Targets: "plain",
+		Pictures: Pictures{Color: "auto"}, Labels: LabelKeys{Task: taskClassify, Targets: "plain"},
 		Text: TextKeys{Label: "last", Header: "auto", Delimiter: "auto", Decimal: "point", Missing: "error"},
 	}
 }
@@ -120,6 +147,14 @@ type Arrays struct {
 	Channels string `yaml:"channels" values:"auto,first,last" when:"set=npy" doc:"where arrays of images have the channels: behind the row (first) or behind the columns (last); auto: where 1, 3 or 4 stands"`
 }
 
+// split is the split, if there is one.
+func (d Keys) split() Split {
+	if d.Split.Test == 0 {
+		return Split{}
+	}
+	return d.Split
+}
+
 // Spec is the data set for who reads it, in a run with that seed; its rows may take so many bytes of memory while they are read.
 func (d Keys) Spec(seed uint64, memory int64) Spec {
 	s := Spec{Set: d.Set, Path: d.Path, Test: d.Test, Scale: d.Scale, Normalize: d.Normalize, Center: d.Center,
@@ -129,6 +164,12 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 		s.IndexBase = d.IndexBase
 	}
 	switch d.Set {
+	case imagesSet:
+		s.Pictures = d.Pictures.options()
+		if s.Scale == 1 {
+			s.Scale = 0
+		}
+		s.Split = d.split()
 	case "csv":
 		s.Label, s.CSV = d.Text.options()
 		if d.Skew.By != byClass {
@@ -136,7 +177,7 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 		}
 		fallthrough
 	case "libsvm", "ratings":
-		s.Split, s.SplitSeed = d.Split.Test, d.Split.Seed
+		s.Split = d.split()
 	}
 	if d.Regresses() {
 		s.Regress, s.Classes = Regression{On: true, Standardize: d.StandardizesTargets()}, 0

@@ -70,7 +70,7 @@ func loadLIBSVM(s Spec, in *files.Reading) (*Set, error) {
 			in.Found = append(in.Found, fmt.Sprintf("%s: %d classes: %s", s.Path, len(names), classes.List(names)))
 		}
 	}
-	if s.Split > 0 { // the numbers of classes do not depend on the split
+	if s.Split.Test > 0 { // the numbers of classes do not depend on the split
 		if err := train.split(s, test, in); err != nil {
 			return nil, err
 		}
@@ -238,10 +238,10 @@ func settleIndices(s Spec, in *files.Reading, train, test *sparse) {
 
 // split moves a share of the rows into a table without rows.
 func (t *sparse) split(s Spec, test *sparse, in *files.Reading) error {
-	if err := in.Take(nil, 8*int64(len(t.y))+int64(s.Split*float64(2*len(t.index)+3*len(t.y)))*valueBytes); err != nil {
+	if err := in.Take(nil, 8*int64(len(t.y))+int64(s.Split.Test*float64(2*len(t.index)+3*len(t.y)))*valueBytes); err != nil {
 		return err
 	}
-	picked, err := files.TestRows(s.Path, len(t.y), s.Split, s.SplitSeed)
+	picked, err := files.TestRows(s.Path, len(t.y), s.Split.Test, s.Split.Seed)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func TestDialectsOfLIBSVM(t *testing.T) {
 		}
 	}
 	dir := write(t, map[string]string{"a": strings.Repeat("0 1:1\n1 2:1 4:2\n", 50)})
-	split, err := Load(Spec{Set: "libsvm", Path: filepath.Join(dir, "a"), Split: 0.3})
+	split, err := Load(Spec{Set: "libsvm", Path: filepath.Join(dir, "a"), Split: Split{Test: 0.3}})
 	if err != nil || split.Train.Rows() != 70 || split.Test.Rows() != 30 || split.Test.Cols() != 4 {
 		t.Fatalf("a split: %v", err)
 	}

@@ -45,8 +45,8 @@ func loadRatings(s Spec, in *files.Reading) (*Set, error) {
 			return nil, err
 		}
 	}
-	if s.Split > 0 {
-		picked, err := files.TestRows(s.Path, train.Rows(), s.Split, s.SplitSeed)
+	if s.Split.Test > 0 {
+		picked, err := files.TestRows(s.Path, train.Rows(), s.Split.Test, s.Split.Seed)
 		if err != nil {
 			return nil, err
 		}

@@ -159,7 +159,8 @@ func TestSplitOfRatings(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&text, "%d,%d,%d\n", i, 2*i, 3*i)
 	}
-	s := Spec{Set: "ratings", Path: filepath.Join(write(t, map[string]string{"a": text.String()}), "a"), Split: 0.25, Center: true}
+	s := Spec{Set: "ratings", Path: filepath.Join(write(t, map[string]string{"a": text.String()}), "a"),
+		Split: Split{Test: 0.25}, Center: true}
 	set, err := Load(s)
 	if err != nil || set.Train.Rows() != 75 || set.Test.Rows() != 25 {
 		t.Fatalf("%v, %d and %d rows", err, set.Train.Rows(), set.Test.Rows())
@@ -187,7 +188,7 @@ func TestSplitOfRatings(t *testing.T) {
 	if err != nil || again.SHA256() != set.SHA256() {
 		t.Errorf("the same split has another sum: %v", err)
 	}
-	s.SplitSeed = 7
+	s.Split.Seed = 7
 	if other, err := Load(s); err != nil || other.SHA256() == set.SHA256() {
 		t.Errorf("another split has the same sum: %v", err)
 	}

@@ -27,6 +27,7 @@ type targeted interface{ targets() []int32 }
 
 func (t textRows) targets() []int32 { return t.Labels() }
 func (t *sparse) targets() []int32  { return t.y }
+func (p pixels) targets() []int32   { return p.Labels() }
 func (t *arrays) targets() []int32  { return t.y }
 
 // settleTargets looks at the targets of a set that has been read, and standardises them if that is wanted.

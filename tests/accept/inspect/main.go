@@ -11,6 +11,7 @@
 //	inspect table PAGE COMMAND FILE SHARE   the table behind COMMAND in PAGE is the one in FILE, numbers within SHARE; with ACCEPT_UPDATE=1
 //	                        it is written into PAGE.
 //	inspect tensorboard DIR  the event files of a run folder, read by the description of their format, hold what metrics.jsonl holds.
+//	inspect pixels FOLDER COLOR   writes the bytes of the first picture of a folder to standard output, plane by plane.
 //	inspect peak PROGRAM COMMAND...  runs a command, and says how much memory its processes of that program took, shared memory
 //	                        counted once.
 package main
@@ -52,6 +53,8 @@ func command(args []string) error {
 		}
 		fmt.Println(strings.Join(lines, "\n"))
 		return nil
+	case len(args) == 3 && args[0] == "pixels":
+		return pixels(args[1], args[2])
 	case len(args) == 2 && args[0] == "intact":
 		files, err := intact(os.DirFS(args[1]))
 		if err != nil {

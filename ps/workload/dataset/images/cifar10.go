@@ -61,7 +61,7 @@ func newCIFAR() *cifar {
 func (c *cifar) read(path string, count int, in *files.Reading) error {
 	const hint = "the folder needs data_batch_1.bin to data_batch_5.bin and test_batch.bin of CIFAR-10's binary " +
 		"version: https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
-	first := len(c.labels) == 0
+	first := len(c.y) == 0
 	err := in.Read(path, hint, func(src *files.Source) error { return c.parse(path, src, in) })
 	if more := len(c.data) * (count - 1); err == nil && first && int64(more+len(c.data)) <= in.Left() {
 		c.data, err = files.Grow(in, nil, c.data, more)
@@ -70,12 +70,12 @@ func (c *cifar) read(path string, count int, in *files.Reading) error {
 }
 
 func (c *cifar) parse(path string, src *files.Source, in *files.Reading) error {
-	first := len(c.labels)
+	first := len(c.y)
 	record := make([]byte, cifarRecord)
 	for {
 		n, err := io.ReadFull(src, record)
 		if err == io.EOF && src.Bytes > 0 {
-			return checkByteLabels(path, c.labels[first:], cifarClasses, 0, cifarRecord)
+			return checkLabels(path, c.y[first:], cifarClasses, 0, cifarRecord)
 		}
 		if short(err) {
 			return fmt.Errorf("data: %s: %d unpacked bytes, want one or more records of %d; the file is cut short, or not "+
@@ -84,7 +84,7 @@ func (c *cifar) parse(path string, src *files.Source, in *files.Reading) error {
 		if err != nil {
 			return err // the source has named the file
 		}
-		if err := files.Put(in, src, &c.labels, record[0]); err != nil {
+		if err := files.Put(in, src, &c.y, int32(record[0])); err != nil {
 			return err
 		}
 		if err := files.Put(in, src, &c.data, record[1:n]...); err != nil {

@@ -45,7 +45,7 @@ func ReadIDX(folder string, classes int, scale float64, normalize bool, in *file
 		return train, test, classes, nil
 	}
 	count = 2
-	for _, part := range [][]byte{train.labels, test.labels} {
+	for _, part := range [][]int32{train.y, test.y} {
 		for _, y := range part {
 			count = max(count, int(y)+1)
 		}
@@ -78,10 +78,16 @@ func readIDXPart(folder, part string, classes int, in *files.Reading) (*Bytes, e
 		return nil, fmt.Errorf("data: %s has %d images, but %s has %d labels; are the files of one set?", imagesPath,
 			dims[0], labelsPath, len(classOf))
 	}
-	if err := checkByteLabels(labelsPath, classOf, classes, 8, 1); err != nil {
+	t := &Bytes{data: data, image: Shape{1, dims[1], dims[2]}}
+	if err := in.Take(nil, 4*int64(len(classOf))); err != nil {
 		return nil, err
 	}
-	return &Bytes{data: data, labels: classOf, image: Shape{1, dims[1], dims[2]}}, nil
+	t.y = make([]int32, len(classOf))
+	for i, y := range classOf {
+		t.y[i] = int32(y)
+	}
+	in.Give(int64(len(classOf)))
+	return t, checkLabels(labelsPath, t.y, classes, 8, 1)
 }
 
 // idxPath is the path of the file with the published name, unless there is one with a dot in place of the dash, as in some copies.
@@ -167,8 +173,8 @@ func idxHeader(path string, src *files.Source, magic uint32) (dims []int, want i
 	return dims, want, nil
 }
 
-// checkByteLabels fails for a label outside 0 to classes-1 (classes 0: any). Label i is at offset first + i*stride of its file.
-func checkByteLabels(path string, labels []byte, classes, first, stride int) error {
+// checkLabels fails for a label outside 0 to classes-1 (classes 0: any). Label i is at offset first + i*stride of its file.
+func checkLabels(path string, labels []int32, classes, first, stride int) error {
 	for i, y := range labels {
 		if classes > 0 && int(y) >= classes {
 			return fmt.Errorf("data: %s: label of row %d at offset %d is %d, must be 0 to %d; is the number of classes right?",
