@@ -22,10 +22,13 @@ func reorder(verbs []*cli.Command, args []string) []string {
 	}
 	verb, head := verbs[at], 2
 	if len(verb.Subcommands) > 0 {
-		if at = slices.IndexFunc(verb.Subcommands, func(v *cli.Command) bool { return v.HasName(args[2]) }); at < 0 {
+		at = slices.IndexFunc(verb.Subcommands, func(v *cli.Command) bool { return v.HasName(args[2]) })
+		switch {
+		case at >= 0:
+			verb, head = verb.Subcommands[at], 3
+		case len(verb.Flags) == 0: // it does nothing by itself
 			return args
 		}
-		verb, head = verb.Subcommands[at], 3
 	}
 	rest := args[head:]
 	var flags, files []string

@@ -25,15 +25,17 @@ func dataCommand() *cli.Command {
 		Name:      "data",
 		Usage:     "verify a data set: rows, columns, classes, checksums",
 		ArgsUsage: "CONFIG | SET PATH",
-		Description: "SET is the reader, one of: " + strings.Join(dataset.SetNames(), " ") +
-			". PATH is the folder of idx and cifar10, and the\n" +
-			"training file of csv, libsvm and ratings; each file may be packed with gzip, zstd or bzip2.\n" +
+		Description: "SET is the reader, one of: " + strings.Join(dataset.SetNames(), " ") + ".\n" +
+			"PATH is the folder of idx, cifar10 and images, the archive of npy, and the training file of csv, libsvm and\n" +
+			"ratings; each file may be packed with gzip, zstd or bzip2. Of a file that is mapped (packed, npy) all is read.\n" +
+			"fluentps data pack writes any set as one file that is mapped.\n" +
 			"--set also takes keys of data beside SET PATH: --set data.label=species.\n" + precedence,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm and ratings; with SET PATH only"},
+			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm, ratings and images; with SET PATH only"},
 			setFlag(),
 		},
-		Action: dataVerb,
+		Subcommands: []*cli.Command{dataPackCommand()},
+		Action:      dataVerb,
 	}
 }
 
@@ -137,8 +139,12 @@ func dataText(r dataset.Report, configured bool) string {
 	b.WriteByte('\n')
 	for _, f := range r.Files {
 		what := "bytes unpacked"
-		if f.Sampled {
-			what = "bytes, of which blocks were hashed"
+		switch {
+		case f.Whole != "":
+			what = "bytes, by their size and 64 blocks, as a run compares them"
+			fmt.Fprintf(&b, "sha256 %s  %d bytes  %s\n", f.Whole, f.Bytes, foreign.Text(f.Path))
+		case f.Sampled:
+			what = "bytes, by their index; every block fits its checksum"
 		}
 		fmt.Fprintf(&b, "sha256 %s  %d %s  %s\n", f.SHA256, f.Bytes, what, foreign.Text(f.Path))
 	}

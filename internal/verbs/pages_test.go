@@ -97,7 +97,11 @@ func TestPagesCallWhatThereIs(t *testing.T) {
 				}
 				words, _, _ := strings.Cut(m[2], " -- ")
 				if len(verb.Subcommands) > 0 && strings.TrimSpace(words) != "" {
-					if verb = find(verb.Subcommands, strings.Fields(words)[0]); verb == nil {
+					below := find(verb.Subcommands, strings.Fields(words)[0])
+					if below == nil && len(verb.Flags) > 0 { // it also does something by itself
+						below = verb
+					}
+					if verb = below; verb == nil {
 						t.Errorf("%s: there is no such %s: %s", name, m[1], line)
 						continue
 					}

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -116,7 +119,7 @@ func dataReaders(t testing.TB) []*reader {
 			Columns: csv.KindsOf([]string{"city", csv.Others}, []string{string(csv.OneHot), string(csv.Standardize)})}}, map[string][]byte{
 			"a": []byte("id;kind;city;\"size, in m\"\r\n# by hand\r\n1;\"no\";\"Rome; Italy\";1.5\r\n2;yes;Oslo;NA\r\n3;no;Oslo;4e2\r\n"),
 			"b": []byte("id;kind;city;\"size, in m\"\n1;no;Rome;3\n")}),
-		dataReader(workload.DataSpec{Set: "csv", Path: "a", Split: 0.4, CSV: csv.Options{Decimal: csv.DecimalComma}},
+		dataReader(workload.DataSpec{Set: "csv", Path: "a", Split: dataset.Split{Test: 0.4}, CSV: csv.Options{Decimal: csv.DecimalComma}},
 			map[string][]byte{"a": []byte("1,5\t2\tno\n3,25\t4\tyes\n-5\t6e1\tno\n7\t8\tyes\n0,5\t1\tno\n")}),
 		dataReader(workload.DataSpec{Set: "libsvm", Path: "a", Test: "b"}, map[string][]byte{
 			"a": []byte("# made by hand\nspam qid:1 1:2 3:4.5\nham 2:1 # x\nspam 7:-1e-3 0:2\n"), "b": []byte("ham 1:1\nspam 2:2\n")}),
@@ -127,7 +130,60 @@ func dataReaders(t testing.TB) []*reader {
 			"a": []byte("%%MatrixMarket matrix coordinate real general\n% by scipy\n4 3 3\n1 2 0.5\n4 3 -2e1\n2 1 7\n")}),
 		dataReader(workload.DataSpec{Set: "npy", Path: "a.npz"}, map[string][]byte{"a.npz": numpytest.Archive(t, false, x, y)}),
 		dataReader(workload.DataSpec{Set: "npy", Path: "a.npz"}, map[string][]byte{"a.npz": numpytest.Archive(t, true, x, y)}),
+		dataReader(workload.DataSpec{Set: "csv", Path: "a", Test: "b", Regress: dataset.Regression{On: true, Standardize: true}},
+			map[string][]byte{"a": []byte("x,y\n1,2.5\n3.5,-4e2\n \"5\",6\n"), "b": []byte("x,y\n1,2\n")}),
+		dataReader(workload.DataSpec{Set: "libsvm", Path: "a", Regress: dataset.Regression{On: true}},
+			map[string][]byte{"a": []byte("2.5 1:2\n-1e2 2:1 # x\n0 7:1\n")}),
+		dataReader(workload.DataSpec{Set: "images", Path: "train", Test: "test"}, map[string][]byte{"train/a/1.png": picture(1, false),
+			"train/b/2.png": picture(2, false), "test/a/3.jpg": picture(3, true), "test/b/.hidden": []byte("x")}),
+		dataReader(workload.DataSpec{Set: "images", Path: "l.csv"}, map[string][]byte{"l.csv": []byte("file,class\n1.jpg,cat\n2.png,\"dog\"\n"),
+			"1.jpg": picture(1, true), "2.png": picture(2, false)}),
+		packReader(t, workload.DataSpec{Set: "generated", Rows: 40, TestRows: 7, Features: 4, Classes: 3}),
+		packReader(t, workload.DataSpec{Set: "generated_sparse", Rows: 40, TestRows: 7, Features: 30, Nonzeros: 4}),
 	}
+}
+
+// picture is a small picture.
+func picture(seed int, isJPEG bool) []byte {
+	p := image.NewRGBA(image.Rect(0, 0, 9, 8))
+	for i := range p.Pix {
+		if p.Pix[i] = byte(i * seed * 7); i%4 == 3 {
+			p.Pix[i] = 255
+		}
+	}
+	var b bytes.Buffer
+	var err error
+	if isJPEG {
+		err = jpeg.Encode(&b, p, nil)
+	} else {
+		err = png.Encode(&b, p)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// packReader reads the pack of a set.
+func packReader(t testing.TB, s workload.DataSpec) *reader {
+	t.Helper()
+	set, err := dataset.Load(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := set.Pack(f, "test", func(int, int) {}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dataReader(workload.DataSpec{Set: "packed", Path: "p.fps"}, map[string][]byte{"p.fps": b})
 }
 
 // textReader is a reader of one text. read returns a sum of the result, or an error.

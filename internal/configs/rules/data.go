@@ -78,7 +78,7 @@ func (w *checks) crossImages(t *keys.Table) {
 	switch {
 	case name.Bad, set.Bad, image.Bad, !workload.NeedsImages(w.Config.Model.Name), slices.Contains(dataset.ImageSetNames(), w.Config.Data.Set):
 	case slices.Contains(dataset.RatingSetNames(), w.Config.Data.Set): // crossRatings reports it
-	case w.Config.Data.Set == "npy": // the arrays tell
+	case w.Config.Data.Set == "npy" || w.Config.Data.Set == "packed": // the file tells
 	case w.Config.Data.Set != "generated":
 		w.Fatal(name.Node, name.Path, "choose model.name: mlp, or one of the sets "+strings.Join(dataset.ImageSetNames(), ", "),
 			"%s needs images, but the rows of data.set %s are not images", w.Config.Model.Name, w.Config.Data.Set)
@@ -97,6 +97,7 @@ func (w *checks) crossRatings(t *keys.Table) {
 	}
 	takes, has := workload.TakesRatings(w.Config.Model.Name), slices.Contains(dataset.RatingSetNames(), w.Config.Data.Set)
 	switch {
+	case w.Config.Data.Set == "packed": // the file tells
 	case takes && !has:
 		w.Fatal(name.Node, name.Path, "choose one of the sets "+strings.Join(dataset.RatingSetNames(), ", "),
 			"%s needs ratings (entries of a matrix), but data.set %s has none", w.Config.Model.Name, w.Config.Data.Set)

@@ -62,6 +62,11 @@ func planMemory(b *strings.Builder, t *Routes, hosts []string, set *dataset.Set)
 		metrics.Size(frames), metrics.Size(int64(p.Arena)*shard.ElemBytes+scratch.Evaluation))
 	fmt.Fprintf(b, "  each rank: %s (the data set)%s, %s (the program and its libraries, with %s of garbage)\n",
 		metrics.Size(set.Bytes()), moreText(set.ReadBytes(), "while it is read"), metrics.Size(ProgramBytes), metrics.Size(GarbageBytesMax))
+	if n := set.MappedBytes(); n > 0 {
+		fmt.Fprintf(b, "  beside all this, for all ranks of a host together: %s of mapped files, which the system takes back when it "+
+			"needs memory\n",
+			metrics.Size(n))
+	}
 	if l == nil {
 		fmt.Fprintf(b, "  %v\n", err)
 		return

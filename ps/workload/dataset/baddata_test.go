@@ -10,7 +10,7 @@ import (
 // Every bad input names the file, the place, the value, and what to do.
 func TestBadFiles(t *testing.T) {
 	cut := func(s string) string { return s[:len(s)-1] }
-	packed := string(pack([]byte(strings.Repeat("1,2,0\n", 100))))
+	packed := string(gzipped([]byte(strings.Repeat("1,2,0\n", 100))))
 	for _, c := range []struct {
 		name  string
 		spec  Spec              // paths are relative to the folder
@@ -145,7 +145,8 @@ func TestBadSpecs(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Set: "mnist"}, "choose one of: idx, cifar10, csv, libsvm, npy, images, generated, generated_sparse, ratings, generated_ratings"},
+		{Spec{Set: "mnist"}, "choose one of: idx, cifar10, csv, libsvm, npy, images, packed, generated, " +
+			"generated_sparse, ratings, generated_ratings"},
 		{Spec{Set: "idx"}, "set idx needs path"},
 		{Spec{Set: "idx", Path: "x", Test: "y"}, "set idx does not take test; it takes: path rows test_rows classes scale"},
 		{Spec{Set: "cifar10", Path: "x", Scale: 2}, "does not take scale"},

@@ -147,6 +147,7 @@ var sets = []struct {
 	{"libsvm", "path test rows test_rows classes features scale index_base split task", "numbers", loadLIBSVM},
 	{"npy", "path rows test_rows classes scale arrays task", "arrays", loadNPY},
 	{imagesSet, "path test rows test_rows classes scale normalize split pictures task", "images", loadImages},
+	{packedSet, "path rows test_rows task", "arrays", loadPacked},
 	{"generated", "rows test_rows classes features image seed task", "numbers", loadGenerated},
 	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
 	{"ratings", "path test rows test_rows center split", "ratings", loadRatings},
@@ -194,7 +195,7 @@ func Load(s Spec) (*Set, error) {
 			return nil, err
 		}
 		set.dealt, set.Name, set.spec, set.Files, set.Notes, set.Found, set.peak = &dealt{}, s.Set, s, in.Files, in.Notes, in.Found, in.Peak()
-		if s.Regress.On {
+		if s.Regress.On && s.Set != packedSet {
 			if err := set.settleTargets(in); err != nil {
 				return nil, err
 			}
@@ -330,16 +331,24 @@ func Describe(s Spec) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if err := set.readAll(); err != nil {
+		return Report{}, err
+	}
 	r := Report{
 		Set: set.Name, Columns: set.Columns, Sample: set.sample(), Cols: set.Train.Cols(), Classes: set.Classes,
 		Matrix: set.Matrix, Files: set.Files, Notes: set.Notes,
 		Targets: set.Targets, ClassNames: set.ClassNames, Found: set.Found, SHA256: set.SHA256(),
 		Train: set.describe(set.Train), Test: set.describe(set.Test),
 	}
-	if t, ok := whole(set.Train).(textRows); ok {
-		t.Describe(r.Columns)
-	}
+	set.describeColumns()
 	return r, nil
+}
+
+// describeColumns adds to the columns of csv what their numbers are like.
+func (s *Set) describeColumns() {
+	if t, ok := whole(s.Train).(textRows); ok {
+		t.Describe(s.Columns)
+	}
 }
 
 func (s *Set) describe(t Table) Part {

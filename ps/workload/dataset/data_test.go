@@ -20,7 +20,7 @@ func write(t testing.TB, files map[string]string) string {
 	for name, content := range files {
 		b := []byte(content)
 		if strings.HasSuffix(name, ".gz") {
-			b = pack(b)
+			b = gzipped(b)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
@@ -29,7 +29,7 @@ func write(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-func pack(b []byte) []byte {
+func gzipped(b []byte) []byte {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
 	_, _ = w.Write(b)

@@ -11,7 +11,7 @@ import (
 // Keys are those of section data: they name the data set and how workers share it.
 type Keys struct {
 	Set         string         `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
-	Path        string         `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy,images" doc:"the folder (idx, cifar10, images: one folder a class, or train and test with such folders), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; csv: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy; images: or a file of csv with names of pictures and their classes"`
+	Path        string         `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy,images,packed" doc:"the folder (idx, cifar10, images: one folder a class, or train and test with such folders), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; csv: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy; images: or a file of csv with names of pictures and their classes; packed: the file that fluentps data pack has written"`
 	Test        string         `yaml:"test,omitempty" form:"path" when:"set=csv,libsvm,ratings,images" doc:"the test file; csv: or a pattern of several; images: the folder or the file of csv"`
 	Split       Split          `yaml:"split"`
 	Text        TextKeys       `yaml:",inline"`
@@ -64,7 +64,7 @@ func (p Pictures) options() (o images.Options) {
 
 // LabelKeys are the keys of what rows are labelled with.
 type LabelKeys struct {
-	Task    string `yaml:"task" values:"classify,regress" when:"set=csv,libsvm,npy,images,generated" doc:"what rows are labelled with: classify: classes; regress: targets, which are numbers to predict"`
+	Task    string `yaml:"task" values:"classify,regress" when:"set=csv,libsvm,npy,images,packed,generated" doc:"what rows are labelled with: classify: classes; regress: targets, which are numbers to predict"`
 	Targets string `yaml:"targets" values:"plain,standardize" when:"task=regress" doc:"plain: the model predicts targets as the files have them; standardize: with mean 0 and standard deviation 1 over the training rows; evaluations report MSE and MAE in the unit of the files all the same"`
 }
 
@@ -88,7 +88,7 @@ const (
 
 // Regresses says whether rows have targets.
 func (d Keys) Regresses() bool {
-	return d.Labels.Task == taskRegress && slices.Contains([]string{"csv", "libsvm", npySet, imagesSet, "generated"}, d.Set)
+	return d.Labels.Task == taskRegress && slices.Contains([]string{"csv", "libsvm", npySet, imagesSet, packedSet, "generated"}, d.Set)
 }
 
 // StandardizesTargets says whether these have mean 0 and standard deviation 1.

@@ -1,5 +1,14 @@
 package dataset
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"fluentps/internal/disk/durable"
+)
+
 // sized is a table that knows its memory.
 type sized interface {
 	// holds is the memory in bytes: that of the table alone, and that shared by the tables of the set.
@@ -16,6 +25,17 @@ func (s *Set) Bytes() int64 {
 		}
 	}
 	return total + common
+}
+
+// MappedBytes is how much of the files of a set is mapped: its pages are shared by all ranks of a host, and the system takes them back when
+// it needs memory.
+func (s *Set) MappedBytes() (total int64) {
+	for _, t := range []Table{s.Train, s.Test} {
+		if m, ok := whole(t).(interface{ mapped() int64 }); ok {
+			total += m.mapped()
+		}
+	}
+	return total
 }
 
 // ReadBytes is the memory that reading the set took for a while in addition to Bytes. If the number of rows is not known in advance,
@@ -45,4 +65,31 @@ func (t *words) holds() (own, common int64) {
 
 func (t *product) holds() (own, common int64) {
 	return 0, valueBytes * int64(len(t.left)+len(t.right)+len(t.normal))
+}
+
+// readAll reads all bytes of files that are mapped, and compares those of a pack with their checksums. Runs read only what they train on.
+func (s *Set) readAll() error {
+	if p, ok := whole(s.Train).(packedRows); ok {
+		if err := p.Verify(); err != nil {
+			return fmt.Errorf("data: %w", err)
+		}
+		return nil
+	}
+	for i := range s.Files {
+		if !s.Files[i].Sampled {
+			continue
+		}
+		f, err := durable.Open(s.Files[i].Path)
+		if err != nil {
+			return fmt.Errorf("data: %w", err)
+		}
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
+			f.Close()
+			return fmt.Errorf("data: %w", err)
+		}
+		f.Close()
+		s.Files[i].Whole = hex.EncodeToString(h.Sum(nil))
+	}
+	return nil
 }

@@ -12,6 +12,8 @@ import (
 
 	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/files"
+	"fluentps/ps/workload/dataset/images"
+	"fluentps/ps/workload/dataset/mapped"
 	"fluentps/ps/workload/dataset/numpy"
 )
 
@@ -276,6 +278,14 @@ func (t *arrays) holds() (own, common int64) {
 	return own, 0
 }
 
+// mapped is how many bytes of the file the rows are.
+func (t *arrays) mapped() int64 {
+	if t.x != nil && t.x.IsMapped() {
+		return t.x.Bytes()
+	}
+	return 0
+}
+
 func (t *arrays) failure() error {
 	if err := t.fault.Load(); err != nil {
 		return *err
@@ -284,7 +294,7 @@ func (t *arrays) failure() error {
 }
 
 func (t *arrays) Fill(x []float32, y []int32, rows []int32) {
-	err := numpy.Guard(func() { t.fill(x, rows) })
+	err := mapped.Guard(func() { t.fill(x, rows) })
 	if err != nil {
 		err = fmt.Errorf("data: %s: %w", t.name, err)
 		t.fault.CompareAndSwap(nil, &err)
@@ -292,6 +302,40 @@ func (t *arrays) Fill(x []float32, y []int32, rows []int32) {
 	for i, r := range rows {
 		y[i] = t.y[r]
 	}
+}
+
+// byteValues are those of arrays of uint8.
+func (t *arrays) byteValues() [][256]float32 {
+	switch {
+	case t.x == nil || t.x.Type != (numpy.Type{Kind: 'u', Size: 1}):
+		return nil
+	case t.bytes != nil:
+		return [][256]float32{*t.bytes}
+	}
+	return [][256]float32{images.ByteValues(1, 0, 1)}
+}
+
+// raw are the bytes of a row, with channels in front.
+func (t *arrays) raw(row int) (bytes []byte) {
+	bytes = make([]byte, t.width)
+	err := mapped.Guard(func() {
+		from := t.x.Raw(row*t.width, t.width)
+		if !t.last {
+			copy(bytes, from)
+			return
+		}
+		size := t.image.Height * t.image.Width
+		for p := range size {
+			for channel := range t.image.Channels {
+				bytes[channel*size+p] = from[p*t.image.Channels+channel]
+			}
+		}
+	})
+	if err != nil {
+		err = fmt.Errorf("data: %s: %w", t.name, err)
+		t.fault.CompareAndSwap(nil, &err)
+	}
+	return bytes
 }
 
 func (t *arrays) fill(x []float32, rows []int32) {

@@ -6,6 +6,7 @@ import (
 
 	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/images"
+	"fluentps/ps/workload/dataset/mapped"
 	"fluentps/ps/workload/dataset/numpy"
 	"fluentps/ps/workload/dataset/text"
 )
@@ -61,7 +62,7 @@ func (t *arrays) setScale(scale float64) {
 // readClasses reads the numbers of the classes, as the file has them.
 func (t *arrays) readClasses(name string, y *numpy.Array) error {
 	var bad error
-	err := numpy.Guard(func() {
+	err := mapped.Guard(func() {
 		for i := range t.y {
 			v, ok := y.Whole(i)
 			if !ok || v < -classes.Max || v >= classes.Max {
@@ -82,7 +83,7 @@ func (t *arrays) readClasses(name string, y *numpy.Array) error {
 // readTargets reads the numbers to predict, as values of y.
 func (t *arrays) readTargets(name string, y *numpy.Array) error {
 	var bad error
-	err := numpy.Guard(func() {
+	err := mapped.Guard(func() {
 		for i := range t.y {
 			v := y.Float(i)
 			if !(math.Abs(v) <= math.MaxFloat32) {

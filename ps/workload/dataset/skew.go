@@ -16,8 +16,8 @@ import (
 
 // Skew deals rows unequally, as federated work has them. At most one of the two is set.
 type Skew struct {
-	Dirichlet float64 `yaml:"dirichlet,omitempty" min:"0.001" max:"1e6" when:"set=idx,cifar10,csv,libsvm,npy,images,generated,generated_sparse" doc:"each class is shared out by a draw from a Dirichlet distribution of this concentration: 0.1 leaves a worker few classes, and 100 makes all alike"`
-	By        string  `yaml:"by,omitempty" form:"column" when:"set=idx,cifar10,csv,libsvm,npy,images,generated,generated_sparse,ratings,generated_ratings" doc:"rows with the same value stay together: class; csv: or a column, by name or number, which then is no feature; ratings: row or column"`
+	Dirichlet float64 `yaml:"dirichlet,omitempty" min:"0.001" max:"1e6" when:"set=idx,cifar10,csv,libsvm,npy,images,packed,generated,generated_sparse" doc:"each class is shared out by a draw from a Dirichlet distribution of this concentration: 0.1 leaves a worker few classes, and 100 makes all alike"`
+	By        string  `yaml:"by,omitempty" form:"column" when:"set=idx,cifar10,csv,libsvm,npy,images,packed,generated,generated_sparse,ratings,generated_ratings" doc:"rows with the same value stay together: class; csv: or a column, by name or number, which then is no feature; ratings: row or column"`
 }
 
 // The values of Skew.By that are no columns of csv.
@@ -31,6 +31,7 @@ const (
 func (d Keys) NoGroups() string {
 	isRating := slices.Contains(RatingSetNames(), d.Set)
 	switch {
+	case d.Set == packedSet: // the file tells
 	case isRating && d.Skew.By != byRow && d.Skew.By != byColumn:
 		return "row or column"
 	case !isRating && d.Set != "csv" && d.Skew.By != byClass:
@@ -48,6 +49,15 @@ func (s *Set) groups(by string) (group []int32, count int, err error) {
 	if rows, ok := whole(t).(textRows); ok && by != byClass && rows.Group() != nil {
 		group = rows.Group()[:t.Rows()]
 		return group, int(slices.Max(group)) + 1, nil
+	}
+	if p, ok := whole(t).(packedRows); ok && by != "" {
+		if all, column := p.Group(); column == by {
+			group = all[:t.Rows()]
+			return group, int(slices.Max(group)) + 1, nil
+		}
+	}
+	if s.Name == packedSet && by != byClass && by != byRow && by != byColumn {
+		return nil, 0, fmt.Errorf("data.partition.by: the pack has no column %s: set data.partition: {by: %s} when it is packed", by, by)
 	}
 	isRating := s.Matrix != Matrix{}
 	if s.Targets != (Targets{}) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Files of each format that is read (idx, CIFAR-10, csv, LIBSVM, ratings, MatrixMarket, NumPy), some of them packed, are changed in 10,000 ways each. Nothing
+# Files of each format that is read (idx, CIFAR-10, csv, LIBSVM, ratings, MatrixMarket, NumPy, pictures, packs), some of them packed, are changed in 10,000 ways each. Nothing
 # panics, takes longer than 10 s or more than 512 MiB, or writes elsewhere. What is read as something else without a word is listed: a text has no checksum, and
 # another digit, or a row more or less, is another file that is as good.
 set -eu

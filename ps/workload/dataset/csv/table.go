@@ -26,6 +26,9 @@ type slot struct {
 func (t *Table) Rows() int { return len(t.y) }
 func (t *Table) Cols() int { return t.cols }
 
+// Kept is how many numbers a row is in memory.
+func (t *Table) Kept() int { return t.kept }
+
 // Label is the class of a row.
 func (t *Table) Label(row int) int32 { return t.y[row] }
 

@@ -188,6 +188,8 @@ type Sum struct {
 	SHA256 string // of the unpacked bytes, in hex
 	// Sampled: the file is mapped, and SHA256 is that of its size and of blocks of it.
 	Sampled bool
+	// Whole is the SHA-256 of all bytes of a file that is sampled, if somebody has asked for it.
+	Whole string
 }
 
 // Sum identifies the file. It is called after everything has been read.

@@ -11,8 +11,8 @@ import (
 // zeros on each side and cropped to its size at a random place. With Flip half of the images are mirrored, left to right. Zero is
 // the mean of a channel if values are normalised.
 type Augment struct {
-	Crop int  `yaml:"crop" min:"0" max:"65535" when:"set=idx,cifar10,images,npy" doc:"training images are padded with so many zeros on each side, and cut back to their size at random"`
-	Flip bool `yaml:"flip" when:"set=idx,cifar10,images,npy" doc:"half of the training images are mirrored, left to right"`
+	Crop int  `yaml:"crop" min:"0" max:"65535" when:"set=idx,cifar10,images,npy,packed" doc:"training images are padded with so many zeros on each side, and cut back to their size at random"`
+	Flip bool `yaml:"flip" when:"set=idx,cifar10,images,npy,packed" doc:"half of the training images are mirrored, left to right"`
 }
 
 // Check fails if images of this shape cannot be augmented like that.

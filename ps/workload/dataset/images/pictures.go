@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,6 +32,8 @@ type Options struct {
 	Normalize bool
 	// Regress: labels are numbers to predict.
 	Regress bool
+	// Stream: pictures are decoded one after the other when Each asks for them, and Fill is not called. The set may be larger than memory.
+	Stream bool
 	// Split is the share of the rows that are test rows, where there are no test pictures. Seed picks them.
 	Split float64
 	Seed  uint64
@@ -88,7 +92,7 @@ func ReadPictures(path, test string, o Options, in *files.Reading) (train, tests
 	for range i.Channels {
 		train.values = append(train.values, ByteValues(cmp.Or(o.Scale, 255), 0, 1))
 	}
-	if o.Normalize {
+	if o.Normalize && !o.Stream {
 		train.values = train.standardised()
 	}
 	tests.values = train.values
@@ -110,64 +114,134 @@ func splitOff(p part, y []int32, o *Options, names []string, in *files.Reading) 
 	return []part{p, test}, [][]int32{train, tests}, nil
 }
 
-// decode decodes pictures into the table, several at once. The first picture that is wrong is the error, whichever is found first.
+// decode lists the pictures as rows of the table. Unless they are streamed it decodes them, several at once.
 func (p *Bytes) decode(of *part, o *Options, shape Shape, in *files.Reading) error {
 	root, err := os.OpenRoot(of.root)
 	if err != nil {
 		return fmt.Errorf("data: %w", err)
 	}
-	defer root.Close()
-	fail := func(at int, err error) error {
-		return fmt.Errorf("data: %s: %w", filepath.Join(of.root, filepath.FromSlash(of.all[at].name)), err)
-	}
+	s := &stream{part: of, o: o, root: root, shape: shape}
 	first := &decoder{Options: o, root: root, shape: shape}
 	if _, _, err := first.read(of.all[0].name, nil); err != nil {
-		return fail(0, err)
+		return errors.Join(s.fail(0, err), root.Close())
 	}
-	p.image = first.shape
+	s.shape, p.image = first.shape, first.shape
 	size, n := int64(p.image.Values()), int64(len(of.all))
+	if o.Stream {
+		if o.Normalize {
+			s.counts = make([][256]int, p.image.Channels)
+		}
+		p.stream = s
+		return in.Take(nil, 4*n+pictureRoom*(size+sha256.Size))
+	}
+	defer root.Close()
 	if err := in.Take(nil, n*(size+4+sha256.Size)); err != nil {
-		return fmt.Errorf("%d pictures of %d bytes: %w; or make them smaller by data.pictures.resize", n, size, err)
+		return fmt.Errorf("%d pictures of %d bytes: %w; or make them smaller by data.pictures.resize, or write them to a file by "+
+			"fluentps data pack", n, size, err)
 	}
 	defer in.Give(n * sha256.Size)
 	p.data = make([]byte, n*size)
-	sums := make([][sha256.Size]byte, n)
-	var next, bytes atomic.Int64
+	if err := s.decode(0, int(n), p.data); err != nil {
+		return err
+	}
+	s.end()
+	in.Files = append(in.Files, s.sum)
+	return nil
+}
+
+// stream decodes the pictures of a part.
+type stream struct {
+	part   *part
+	o      *Options
+	root   *os.Root
+	shape  Shape
+	counts [][256]int // of the bytes of each channel; nil: nobody needs them
+	sum    files.Sum  // of the pictures that have been decoded so far, in order; whole after end
+	hash   hash.Hash
+}
+
+// pictureRoom is how many pictures of a stream are in memory.
+const pictureRoom = 256
+
+// fail is the error of a picture.
+func (s *stream) fail(at int, err error) error {
+	return fmt.Errorf("data: %s: %w", filepath.Join(s.part.root, filepath.FromSlash(s.part.all[at].name)), err)
+}
+
+// each decodes some pictures at once, and hands them on in their order.
+func (s *stream) each(p *Bytes, f func(row int, bytes []byte) error) error {
+	size := s.shape.Values()
+	room := make([]byte, min(pictureRoom, len(s.part.all))*size)
+	s.hash, s.sum.Bytes = nil, 0
+	clear(s.counts)
+	for lo := 0; lo < len(s.part.all); lo += pictureRoom {
+		hi := min(lo+pictureRoom, len(s.part.all))
+		if err := s.decode(lo, hi, room); err != nil {
+			return err
+		}
+		for r := lo; r < hi; r++ {
+			row := room[(r-lo)*size:][:size]
+			if s.counts != nil {
+				count(s.counts, row)
+			}
+			if err := f(r, row); err != nil {
+				return err
+			}
+		}
+	}
+	s.end()
+	if s.counts != nil {
+		p.values = standardisedBy(s.counts)
+	}
+	return nil
+}
+
+// decode decodes pictures lo to hi-1 into dst, several at once. The first picture that is wrong is the error, whichever is found first.
+func (s *stream) decode(lo, hi int, dst []byte) error {
+	size, all := s.shape.Values(), s.part.all
+	sums, lengths := make([][sha256.Size]byte, hi-lo), make([]int64, hi-lo)
+	var next atomic.Int64
+	next.Store(int64(lo))
 	var lock sync.Mutex
-	bad, badAt := error(nil), int(n)
-	var all sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), int(n)) {
-		d := &decoder{Options: o, root: root, shape: p.image}
-		all.Go(func() {
+	bad, badAt := error(nil), hi
+	var running sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), hi-lo) {
+		d := &decoder{Options: s.o, root: s.root, shape: s.shape}
+		running.Go(func() {
 			for {
 				at := int(next.Add(1) - 1)
-				if at >= int(n) {
+				if at >= hi {
 					return
 				}
-				_, sum, err := d.read(of.all[at].name, p.data[int64(at)*size:][:size])
+				_, sum, err := d.read(all[at].name, dst[(at-lo)*size:][:size])
 				if err != nil {
 					lock.Lock()
 					if at < badAt {
 						bad, badAt = err, at
 					}
 					lock.Unlock()
-					next.Store(n) // those before this one are already being decoded
+					next.Store(int64(hi)) // those before this one are already being decoded
 					return
 				}
-				sums[at] = sum
-				bytes.Add(int64(d.file.Len()))
+				sums[at-lo], lengths[at-lo] = sum, int64(d.file.Len())
 			}
 		})
 	}
-	all.Wait()
+	running.Wait()
 	if bad != nil {
-		return fail(badAt, bad)
+		return s.fail(badAt, bad)
 	}
-	h := sha256.New()
+	if s.hash == nil {
+		s.hash = sha256.New()
+	}
 	for i := range sums {
-		fmt.Fprintf(h, "%s %x\n", of.all[i].name, sums[i])
+		fmt.Fprintf(s.hash, "%s %x\n", all[lo+i].name, sums[i])
+		s.sum.Bytes += lengths[i]
 	}
-	in.Files = append(in.Files, files.Sum{Path: of.root, Name: filepath.Base(of.root), Bytes: bytes.Load(),
-		SHA256: hex.EncodeToString(h.Sum(nil))})
 	return nil
+}
+
+// end completes the sum.
+func (s *stream) end() {
+	s.sum.Path, s.sum.Name, s.sum.SHA256 = s.part.root, filepath.Base(s.part.root), hex.EncodeToString(s.hash.Sum(nil))
 }

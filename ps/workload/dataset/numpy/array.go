@@ -41,6 +41,9 @@ func (a *Array) Elements() int { return len(a.data) / a.Type.Size }
 // Bytes is the size of the elements.
 func (a *Array) Bytes() int64 { return int64(len(a.data)) }
 
+// Raw are the bytes of n elements from one on, as the file has them.
+func (a *Array) Raw(first, n int) []byte { return a.data[first*a.Type.Size:][:n*a.Type.Size] }
+
 // machineIsBig is the order of bytes of this processor.
 var machineIsBig = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 

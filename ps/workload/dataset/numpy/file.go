@@ -10,11 +10,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"fluentps/ps/workload/dataset/mapped"
 )
 
 // File is an open file of arrays. Its arrays may be used as long as the process lives: what is mapped stays mapped.
@@ -23,6 +22,7 @@ type File struct {
 	Size  int64
 	Names []string // of the arrays of an archive, in order; nil: the file is one array
 
+	file    *mapped.File
 	mapped  []byte // the whole file
 	entries map[string]*zip.File
 	memory  Memory
@@ -33,27 +33,13 @@ type Memory func(bytes int64) error
 
 // Open opens an .npy or .npz file, whichever it is by its first bytes. Errors name the file.
 func Open(path string, memory Memory) (*File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe without a writer would wait for one
+	m, err := mapped.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file: it cannot be mapped", path)
-	}
-	a := &File{Path: path, Size: info.Size(), memory: memory}
-	if a.Size == 0 {
-		return nil, fmt.Errorf("%s is empty", path)
-	}
-	if a.mapped, err = mapFile(f, a.Size); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
+	a := &File{Path: path, Size: m.Size, file: m, mapped: m.Bytes, memory: memory}
 	if err := a.list(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unmap(a.mapped))
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.Close())
 	}
 	return a, nil
 }
@@ -74,7 +60,7 @@ var packers = []struct{ first, name, way string }{
 
 // list finds out what kind of file it is, and the names of its arrays.
 func (f *File) list() (err error) {
-	defer guard(&err)()
+	defer mapped.Guarding(&err)()
 	for _, p := range packers {
 		if bytes.HasPrefix(f.mapped, []byte(p.first)) {
 			return fmt.Errorf("it is of %s: %s", p.name, p.way)
@@ -89,7 +75,7 @@ func (f *File) list() (err error) {
 
 // Array reads an array by its name; "" is that of a file that is one array.
 func (f *File) Array(name string) (a *Array, err error) {
-	defer guard(&err)()
+	defer mapped.Guarding(&err)()
 	if f.entries == nil {
 		if a, err = arrayOf(f.mapped, f.memory); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Path, err)
@@ -218,7 +204,7 @@ const (
 
 // Sum identifies the file by its size and blocks of it: reading all of a large file would take longer than the first epochs. In hex.
 func (f *File) Sum() (sum string, err error) {
-	defer guard(&err)()
+	defer mapped.Guarding(&err)()
 	h := sha256.New()
 	_ = binary.Write(h, binary.LittleEndian, f.Size)
 	r := rand.New(rand.NewPCG(uint64(f.Size), 0))
@@ -235,6 +221,9 @@ func (f *File) Sum() (sum string, err error) {
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
+
+// Scattered tells the system that rows will be read here and there.
+func (f *File) Scattered() { f.file.Scattered() }
 
 // Name is the last element of the path.
 func (f *File) Name() string { return filepath.Base(f.Path) }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"fluentps/ps/workload/dataset/mapped"
 	"fluentps/ps/workload/dataset/numpy"
 	"fluentps/ps/workload/dataset/numpy/numpytest"
 )
@@ -298,7 +299,7 @@ func TestAFileThatBecomesShorter(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := make([]float32, 8)
-	err = numpy.Guard(func() { a.Floats(x, 1<<16-8) })
+	err = mapped.Guard(func() { a.Floats(x, 1<<16-8) })
 	if err == nil || !strings.Contains(err.Error(), "made shorter while it is in use") {
 		t.Errorf("got %v", err)
 	}
@@ -311,7 +312,7 @@ func TestAFileThatBecomesShorter(t *testing.T) {
 		}
 	}()
 	var none *numpy.Array
-	_ = numpy.Guard(func() { none.Floats(x, 0) })
+	_ = mapped.Guard(func() { none.Floats(x, 0) })
 }
 
 // The sum is that of the size and of blocks: of a small file, of all of it.
