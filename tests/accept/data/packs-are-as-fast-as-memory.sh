@@ -61,11 +61,11 @@ for set in csv libsvm ratings npy targets fashion; do
 		read -r name ranks <<<"$way"
 		for one in $set $set-pack; do
 			more=()
-			case $name in servers) more=(--set cluster.servers=3) ;; dbs) more=(--set "work={policy: dbs}") ;; skew) more=(--set $skew) ;; esac
-			if [ $name = local ]; then local_world "$ranks" --no-report --out "$TMP/run-$one-$name" "$TMP/$one.yaml"; else
+			case $name in servers) more=(--set cluster.servers=3) ;; dbs) more=(--set "work={policy: dbs}") ;; skew) more=(--set "$skew") ;; esac
+			if [ "$name" = local ]; then local_world "$ranks" --no-report --out "$TMP/run-$one-$name" "$TMP/$one.yaml"; else
 				world "$ranks" run --no-report --out "$TMP/run-$one-$name" "${more[@]}" "$TMP/$one.yaml"; fi
 		done
-		if [ $name = dbs ]; then
+		if [ "$name" = dbs ]; then
 			continue # deals by measured times, which differ from run to run
 		fi
 		[ "$(sum "$TMP/run-$set-$name")" = "$(sum "$TMP/run-$set-pack-$name")" ] || fail "$set, $name: the pack has other parameters"

@@ -286,6 +286,3 @@ func toPlanes(dst []byte, p *image.RGBA, from image.Rectangle, channels int) {
 		}
 	}
 }
-
-// ColorNames lists the values of Options.Color.
-func ColorNames() []string { return []string{"auto", ColorRGB, ColorGrey} }
