@@ -1,7 +1,12 @@
 package runtime
 
 import (
+	"fmt"
+	"os"
+	"time"
+
 	"fluentps/internal/core"
+	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/rank/allreduce"
 	"fluentps/internal/rank/coordinate"
@@ -10,7 +15,11 @@ import (
 	"fluentps/internal/rank/serve"
 	"fluentps/internal/rank/station"
 	"fluentps/internal/rank/train"
+	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/timeline"
+	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/pack"
 )
 
 // hello is the first message of every rank.
@@ -129,7 +138,11 @@ func (r *rank) restore() (err error) {
 
 // load reads the data set, and the times that faults replay.
 func (r *rank) load() error {
-	set, err := r.o.Load(layout.DataSpec(r.station.Config))
+	spec, err := r.staged(layout.DataSpec(r.station.Config))
+	if err := r.station.Net.Agree(err, CodeUsage); err != nil {
+		return err
+	}
+	set, err := r.o.Load(spec)
 	if err := r.station.Net.Agree(err, CodeUsage); err != nil {
 		return err
 	}
@@ -147,6 +160,34 @@ func (r *rank) load() error {
 		r.replay, err = r.station.Config.ReadReplay(r.station.Roles.Computes())
 	}
 	return r.station.Net.Agree(err, CodeUsage)
+}
+
+// stageShown is how often the progress of a copy is shown.
+const stageShown = 2 * time.Second
+
+// staged names the copy of a pack on the disk of the host, which the first rank of the host makes.
+func (r *rank) staged(s workload.DataSpec) (workload.DataSpec, error) {
+	dir := r.station.Config.Data.Stage
+	if dir == "" {
+		return s, nil
+	}
+	var err error
+	if dir == dataset.StageAuto {
+		if dir, err = pack.Scratch(os.Getenv); err != nil {
+			return s, err
+		}
+	}
+	shown := time.Now()
+	s.Path, err = pack.Stage(s.Path, dir, func(done, all int64) {
+		if time.Since(shown) >= stageShown {
+			shown = time.Now()
+			fmt.Fprintf(r.o.Warn, "fluentps: host %s: %d %% of %s copied to %s\n", foreign.Text(r.o.Host), 100*done/all, metrics.Size(all), dir)
+		}
+		if done == all {
+			r.station.Log.Info("copied the pack to the disk of the host", "host", r.o.Host, "folder", dir, "bytes", all)
+		}
+	})
+	return s, err
 }
 
 // greet exchanges the hellos of all ranks, and refuses ranks that do not belong together.

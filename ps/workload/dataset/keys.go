@@ -18,7 +18,7 @@ type Keys struct {
 	Labels      LabelKeys      `yaml:",inline"`
 	Scale       float64        `yaml:"scale" above:"0" when:"set=csv,npy,images" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in files and in arrays of uint8 by 255"`
 	Normalize   bool           `yaml:"normalize" when:"set=idx,images" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
-	IndexBase   string         `yaml:"index_base" values:"auto,0,1" when:"set=libsvm" doc:"the number of the first feature in the file; auto: 0 if an index 0 occurs, else 1"`
+	Stage       string         `yaml:"stage,omitempty" form:"path" when:"set=packed" doc:"a folder on the disk of each host, into which a run copies the pack, once for all ranks of the host; auto: the one that SLURM_TMPDIR or TMPDIR names"`
 	Pictures    Pictures       `yaml:"pictures"`
 	Augment     images.Augment `yaml:"augment"`
 	Center      bool           `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
@@ -68,8 +68,9 @@ type LabelKeys struct {
 	Targets string `yaml:"targets" values:"plain,standardize" when:"task=regress" doc:"plain: the model predicts targets as the files have them; standardize: with mean 0 and standard deviation 1 over the training rows; evaluations report MSE and MAE in the unit of the files all the same"`
 }
 
-// TextKeys are the keys of csv.
+// TextKeys are the keys of csv, and one of libsvm.
 type TextKeys struct {
+	IndexBase string      `yaml:"index_base" values:"auto,0,1" when:"set=libsvm" doc:"the number of the first feature in the file; auto: 0 if an index 0 occurs, else 1"`
 	Label     string      `yaml:"label" form:"column" when:"set=csv" doc:"the column of the class: last, first, its name in the header, or its number from 1"`
 	Header    string      `yaml:"header" values:"auto,true,false" when:"set=csv" doc:"true: the first line has the names of the columns; auto: it does if its fields are words, and the lines below it have numbers"`
 	Delimiter string      `yaml:"delimiter" values:"auto,comma,semicolon,tab,bar,space" when:"set=csv" doc:"what separates values; auto: what cuts the first 100 lines into as many values"`
@@ -96,6 +97,9 @@ func (d Keys) StandardizesTargets() bool {
 	return d.Regresses() && d.Labels.Targets == targetsStandardize
 }
 
+// StageAuto is the value of stage for the folder that the batch system or the user names.
+const StageAuto = "auto"
+
 // The values of sampler.
 const (
 	SamplerRun    = "run"
@@ -107,9 +111,9 @@ func Defaults() Keys {
 	return Keys{
 		Scale: 1, Center: true, Accuracy: true, Sampler: SamplerRun, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
 		Partition: "disjoint_random", Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
-		Arrays: Arrays{Channels: channelsAuto}, IndexBase: "auto",
+		Arrays:   Arrays{Channels: channelsAuto},
 		Pictures: Pictures{Color: "auto"}, Labels: LabelKeys{Task: taskClassify, Targets: "plain"},
-		Text: TextKeys{Label: "last", Header: "auto", Delimiter: "auto", Decimal: "point", Missing: "error"},
+		Text: TextKeys{IndexBase: "auto", Label: "last", Header: "auto", Delimiter: "auto", Decimal: "point", Missing: "error"},
 	}
 }
 
@@ -161,7 +165,7 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 		Rows: d.Rows, TestRows: d.TestRows, Features: d.Features, Classes: d.Classes, Nonzeros: d.Nonzeros,
 		Matrix: d.Matrix.Matrix, Arrays: d.Arrays, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory, Fingerprint: d.Fingerprint}
 	if d.Set == "libsvm" {
-		s.IndexBase = d.IndexBase
+		s.IndexBase = d.Text.IndexBase
 	}
 	switch d.Set {
 	case imagesSet:

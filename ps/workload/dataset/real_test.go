@@ -5,6 +5,7 @@
 package dataset
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -50,6 +51,31 @@ func TestRealSets(t *testing.T) {
 				t.Errorf("report %+v", r)
 			}
 		})
+	}
+}
+
+// The constants that normalise CIFAR-10 are of its training images, to their four digits.
+func TestCIFAR10Moments(t *testing.T) {
+	set, err := Load(Spec{Set: "cifar10", Path: datasettest.Folder(t, "cifar-10")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c, want := range [][2]float64{{0.4914, 0.2470}, {0.4822, 0.2435}, {0.4465, 0.2616}} {
+		var counts [256]float64
+		for r := range set.Train.Rows() {
+			for _, v := range set.Train.(pixels).Raw(r)[c*1024:][:1024] {
+				counts[v]++
+			}
+		}
+		n := float64(set.Train.Rows() * 1024)
+		var mean, squares float64
+		for v, k := range counts {
+			mean += float64(v) / 255 * k / n
+			squares += float64(v) / 255 * float64(v) / 255 * k / n
+		}
+		if std := math.Sqrt(squares - mean*mean); math.Abs(mean-want[0]) > 5e-5 || math.Abs(std-want[1]) > 5e-5 {
+			t.Errorf("channel %d has mean %.6f and deviation %.6f, the constants are %v", c, mean, std, want)
+		}
 	}
 }
 
