@@ -24,8 +24,10 @@ func (w *checks) crossAugment(t *keys.Table) {
 			"%d leaves nothing of some images of %s, which have %d x %d pixels", augment.Crop, w.Config.Data.Set, image.Height, image.Width)
 	}
 	at := crop
-	if augment.Crop == 0 {
-		at = flip
+	for _, key := range []string{"flip", "rotate", "jitter", "cutout"} {
+		if l := t.ByPath["data.augment."+key]; at.Key == nil && l.Key != nil {
+			at = l
+		}
 	}
 	if !crop.Bad && !flip.Bad && !name.Bad && augment != (images.Augment{}) && workload.TakesSparse(w.Config.Model.Name) {
 		w.Fatal(at.Node, at.Path, "remove augment, or set model.name: logistic",

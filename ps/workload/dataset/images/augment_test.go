@@ -233,6 +233,11 @@ func TestAugmentCheck(t *testing.T) {
 		{Augment{Crop: 28}, Shape{1, 28, 40}, "crop is 28, must be 0 to 27, less than the images have: 28 x 40 pixels"},
 		{Augment{Crop: 28}, Shape{1, 40, 28}, "crop is 28, must be 0 to 27, less than the images have: 40 x 28 pixels"},
 		{Augment{Crop: -1}, Shape{1, 28, 28}, "crop is -1"},
+		{Augment{Rotate: 180, Jitter: 0.99, Cutout: 54}, Shape{1, 28, 40}, ""},
+		{Augment{Rotate: 181}, Shape{1, 28, 28}, "rotate is 181, must be 0 to 180 degrees"},
+		{Augment{Jitter: 1}, Shape{1, 28, 28}, "jitter is 1, must be at least 0 and below 1"},
+		{Augment{Cutout: 55}, Shape{1, 28, 40}, "cutout is 55, must be 0 to 54"},
+		{Augment{Cutout: -1}, Shape{1, 28, 40}, "cutout is -1"},
 		{Augment{Flip: true}, Shape{}, "the rows of the data set are no images; leave it out"},
 	} {
 		err := c.spec.Check(c.image)
