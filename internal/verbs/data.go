@@ -84,7 +84,13 @@ func dataSpec(c *cli.Context) (workload.DataSpec, error) {
 	case c.IsSet("set"):
 		return dataOver(c, args[0], args[1])
 	}
-	return workload.DataSpec{Set: args[0], Path: args[1], Test: c.String("test")}, nil
+	s := workload.DataSpec{Set: args[0], Path: args[1], Test: c.String("test")}
+	if s.Set == "packed" { // it knows what its labels are
+		if has, err := dataset.PackHasTargets(s.Path); err == nil {
+			s.Regress.On = has
+		}
+	}
+	return s, nil
 }
 
 // dataOver is the data set of SET PATH with the keys of --set, as a configuration reads them.

@@ -1,14 +1,18 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"fluentps/internal/disk/durable"
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload/dataset"
@@ -50,9 +54,10 @@ func dataPackVerb(c *cli.Context) error {
 		return &exitError{codeUsage, err.Error()}
 	}
 	noteData(c, set.Notes)
-	folder := durable.Below(filepath.Dir(out))
-	defer folder.Close()
-	draft, err := folder.Draft(filepath.Base(out))
+	if err := notSource(out, set); err != nil {
+		return err
+	}
+	draft, err := newDraft(out)
 	if err != nil {
 		return fmt.Errorf("data pack: %w", err)
 	}
@@ -67,7 +72,7 @@ func dataPackVerb(c *cli.Context) error {
 	if err == nil {
 		size, err = draft.Seek(0, io.SeekCurrent)
 	}
-	if err := draft.End(err); err != nil {
+	if err := draft.end(err, c.Bool("force")); err != nil {
 		return fmt.Errorf("data pack: %s: %w", foreign.Text(out), err)
 	}
 	regress := ""
@@ -81,3 +86,63 @@ func dataPackVerb(c *cli.Context) error {
 
 // packShown is how often the progress of packing is shown.
 const packShown = 5 * time.Second
+
+// notSource fails if the file to write is one that the set is read from.
+func notSource(out string, set *dataset.Set) error {
+	there, err := os.Stat(out)
+	if err != nil {
+		return nil // there is none
+	}
+	for _, f := range set.Files {
+		if from, err := os.Stat(f.Path); err == nil && os.SameFile(there, from) {
+			return usagef("data pack: --out %s is a file of the set itself; name another file", foreign.Text(out))
+		}
+	}
+	return nil
+}
+
+// packDraft is the new file under a name of its own: several programs may write the same file, and the first that ends has it.
+type packDraft struct {
+	*os.File
+	out     string
+	stopped chan os.Signal
+}
+
+func newDraft(out string) (*packDraft, error) {
+	f, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*.new")
+	if err != nil {
+		return nil, err
+	}
+	d := &packDraft{File: f, out: out, stopped: make(chan os.Signal, 1)}
+	signal.Notify(d.stopped, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		if s, ok := <-d.stopped; ok {
+			_ = os.Remove(f.Name()) // the process ends in any case
+			number, _ := s.(syscall.Signal)
+			os.Exit(128 + int(number))
+		}
+	}()
+	return d, nil
+}
+
+// end gives the file its name, unless err is set. Without force it replaces none.
+func (d *packDraft) end(err error, force bool) error {
+	signal.Stop(d.stopped)
+	close(d.stopped)
+	if err == nil {
+		err = errors.Join(d.Chmod(0o644), d.Sync())
+	}
+	err = errors.Join(err, d.Close())
+	switch {
+	case err != nil:
+	case force:
+		return os.Rename(d.Name(), d.out)
+	default:
+		if err = os.Link(d.Name(), d.out); errors.Is(err, fs.ErrExist) {
+			err = errors.New("another program has written it meanwhile; name another file, or replace it with --force")
+		} else if err != nil { // a file system without links
+			return os.Rename(d.Name(), d.out)
+		}
+	}
+	return errors.Join(err, os.Remove(d.Name()))
+}

@@ -101,6 +101,7 @@ func targetFlag(c *cli.Context) (*reports.Target, error) {
 	if !named {
 		what, number = reports.WhatAccuracy, text
 	}
+	what = strings.ToLower(what)
 	whats := []string{reports.WhatAccuracy, reports.WhatLoss, reports.WhatR2}
 	if !slices.Contains(whats, what) {
 		return nil, usagef("report: --target: %s", unknown("measure", what, whats))

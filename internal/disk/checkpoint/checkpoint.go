@@ -57,6 +57,12 @@ const (
 	manifestMax  = 256 << 20 // bytes of a manifest: ten times those of 100,000 workers with as many evaluations
 )
 
+// Targets says what a prediction p is in the unit of the files: Mean + Deviation*p.
+type Targets struct {
+	Mean      float64 `json:"mean"`
+	Deviation float64 `json:"deviation"`
+}
+
 // Manifest says what a checkpoint holds.
 type Manifest struct {
 	Program   string    `json:"program"`
@@ -73,6 +79,7 @@ type Manifest struct {
 	Starts    []int64   `json:"starts"`            // by worker: its next iteration
 	Data      string    `json:"data_sha256"`       // of the data set
 	Classes   []string  `json:"classes,omitempty"` // their names, if they are not the numbers from 0
+	Targets   *Targets  `json:"targets,omitempty"` // what predictions mean, if they are not numbers as the files have them
 	// KernelSets are the kernel sets that computed the parameters, in order and without repetition. It is empty in checkpoints of
 	// versions that did not record them.
 	KernelSets []string          `json:"kernel_sets,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"fluentps/internal/configs"
+	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/disk/durable"
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
@@ -65,8 +66,8 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	if names := r.station.Set.ClassNames; names != nil {
 		info["classes"] = names
 	}
-	if t := r.station.Set.Targets; t != (dataset.Targets{}) && t != (dataset.Targets{Deviation: 1}) {
-		info["targets"] = map[string]float64{"mean": t.Mean, "deviation": t.Deviation}
+	if t := r.targets(); t != nil {
+		info["targets"] = t
 	}
 	if rows := r.workerRows(); rows != nil {
 		info["worker_rows"] = rows
@@ -80,6 +81,15 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 		return fmt.Errorf("run.json: %w", err)
 	}
 	return f.Write(metrics.RunInfoName, append(text, '\n'))
+}
+
+// targets says what predictions mean, if they are not numbers as the files have them.
+func (r *Run) targets() *checkpoint.Targets {
+	t := r.station.Set.Targets
+	if t == (dataset.Targets{}) || t == (dataset.Targets{Deviation: 1}) {
+		return nil
+	}
+	return &checkpoint.Targets{Mean: t.Mean, Deviation: t.Deviation}
 }
 
 // workerRows are the training rows of each rank that computes, if they are dealt unequally.

@@ -119,7 +119,8 @@ func (r *Run) manifest() *checkpoint.Manifest {
 		Iteration: r.Lead.iteration(), Samples: r.Lead.counts.samples,
 		Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers), Computing: r.station.Roles.Computes(),
 		Starts: make([]int64, len(r.station.Roles.Workers)),
-		Data:   r.station.Set.SHA256(), Classes: r.station.Set.ClassNames, KernelSets: r.kernelHistory(), Digest: configs.Hash(r.station.Config),
+		Data:   r.station.Set.SHA256(), Classes: r.station.Set.ClassNames, Targets: r.targets(),
+		KernelSets: r.kernelHistory(), Digest: configs.Hash(r.station.Config),
 		Config: configs.Values(r.station.Config)}
 }
 

@@ -75,5 +75,12 @@ func metadata(m *checkpoint.Manifest, sha string) map[string]string {
 		}
 		all["classes"] = string(names) // a list, in the order of their numbers
 	}
+	if t := m.Targets; t != nil {
+		text, err := json.Marshal(t)
+		if err != nil {
+			panic("params: a mean and a deviation are finite: " + err.Error())
+		}
+		all["targets"] = string(text) // a prediction p is mean + deviation*p
+	}
 	return all
 }

@@ -158,6 +158,22 @@ func whatWord(what string) string {
 	return what
 }
 
+// scoreOf is what targets of these runs are of, if not of a loss. mixed: some predict numbers, and some classes.
+func scoreOf(groups []*Group) (score string, mixed bool) {
+	numbers, classes := false, false
+	for _, g := range groups {
+		for _, r := range g.Runs {
+			isNumbers := r.predicts()
+			numbers = numbers || isNumbers
+			classes = classes || !isNumbers && slices.ContainsFunc(r.Rows, func(w Row) bool { return !math.IsNaN(w.TestAccuracy) })
+		}
+	}
+	if numbers {
+		return WhatR2, classes
+	}
+	return WhatAccuracy, false
+}
+
 // chooseTarget takes the target of the configurations, if all agree. Else it is the best value that every group reached.
 func chooseTarget(groups []*Group) *Target {
 	common, ok := math.NaN(), true
@@ -170,9 +186,9 @@ func chooseTarget(groups []*Group) *Target {
 			common = float64(*r.Summary.Target)
 		}
 	}
-	score := WhatAccuracy
-	if slices.ContainsFunc(groups, func(g *Group) bool { return anyPredicts(g.Runs) }) {
-		score = WhatR2
+	score, mixed := scoreOf(groups)
+	if mixed { // neither measure is one of all runs, and neither are their losses
+		return nil
 	}
 	if ok && common > 0 {
 		return &Target{score, common, "the target of the configurations"}

@@ -172,10 +172,13 @@ func (r *Run) staleness(q float64) float64 {
 }
 
 // best is the best test accuracy, or R2 of a run that predicts numbers, or NaN.
-func (r *Run) best() float64 {
+func (r *Run) best() float64 { return r.most((*Row).score) }
+
+// most is the largest value of a column that is a number.
+func (r *Run) most(get func(*Row) float64) float64 {
 	best := math.NaN()
 	for i := range r.Rows {
-		if v := r.Rows[i].score(); v > best || math.IsNaN(best) {
+		if v := get(&r.Rows[i]); v > best || math.IsNaN(best) {
 			best = v
 		}
 	}

@@ -249,7 +249,10 @@ func bestOf(s *standing, target *Target) string {
 	if target.What == WhatLoss {
 		return short(s.over(func(r *Run) float64 { return r.final(func(w *Row) float64 { return w.TestLoss }) }).mean)
 	}
-	return short(s.best.mean)
+	if target.What == WhatR2 {
+		return short(s.over(func(r *Run) float64 { return r.most(func(w *Row) float64 { return w.TestR2 }) }).mean)
+	}
+	return short(s.over(func(r *Run) float64 { return r.most(func(w *Row) float64 { return w.TestAccuracy }) }).mean)
 }
 
 func slower(order []*standing, ratio func(*standing) float64, words string) []string {

@@ -17,9 +17,21 @@ import (
 // packedSet is the data of a pack, which fluentps data pack makes of any other set.
 const packedSet = "packed"
 
+// PackHasTargets says whether the rows of a pack have targets.
+func PackHasTargets(path string) (bool, error) {
+	f, err := pack.Open(path)
+	if err != nil {
+		return false, fmt.Errorf("data: %w", err)
+	}
+	var p packing
+	if err := json.Unmarshal(f.Set, &p); err != nil {
+		return false, fmt.Errorf("data: %s: %w: pack the set again", path, err)
+	}
+	return p.Targets != nil, nil
+}
+
 // packing is what a pack says of its set.
 type packing struct {
-	MadeBy      string         `json:"made_by"`
 	Set         string         `json:"set"`         // the reader of the set that was packed
 	DataSHA256  string         `json:"data_sha256"` // of that set: Set.SHA256
 	Files       []packedFile   `json:"files"`
@@ -120,7 +132,9 @@ func (p *packing) set(path string) (*Set, error) {
 		wrong = fmt.Sprintf("%d classes", p.Classes)
 	case regress && !(s.Targets.Deviation > 0):
 		wrong = fmt.Sprintf("targets with the deviation %v", s.Targets.Deviation)
-	case len(p.ByteValues) > 1 && len(p.ByteValues) != i.Channels:
+	case regress && (math.Abs(s.Targets.Mean) > math.MaxFloat32 || s.Targets.Deviation > math.MaxFloat32):
+		wrong = fmt.Sprintf("targets with the mean %v and the deviation %v", s.Targets.Mean, s.Targets.Deviation)
+	case p.ByteValues != nil && len(p.ByteValues) != 1 && len(p.ByteValues) != i.Channels:
 		wrong = fmt.Sprintf("values for %d channels of %d", len(p.ByteValues), i.Channels)
 	case len(p.ClassNames) > 0 && len(p.ClassNames) > p.Classes:
 		wrong = fmt.Sprintf("%d names of %d classes", len(p.ClassNames), p.Classes)
@@ -133,8 +147,12 @@ func (p *packing) set(path string) (*Set, error) {
 
 // kind is what the rows are.
 func (p *packing) kind() pack.Kind {
-	return pack.Kind{Cols: p.Cols, Classes: p.Classes, Targets: p.Targets != nil, Unlabelled: p.Matrix != nil, GroupBy: p.GroupBy,
-		Values: p.ByteValues}
+	var matrix [2]int
+	if p.Matrix != nil {
+		matrix = [2]int{p.Matrix.Rows, p.Matrix.Columns}
+	}
+	return pack.Kind{Matrix: matrix, Cols: p.Cols, Classes: p.Classes, Targets: p.Targets != nil,
+		Unlabelled: p.Matrix != nil, GroupBy: p.GroupBy, Values: p.ByteValues}
 }
 
 // packedRows is a table of a pack.
@@ -147,7 +165,7 @@ func (t packedRows) raw(row int) []byte         { return t.Raw(row) }
 func (t packedRows) byteValues() [][256]float32 { return t.ByteValues() }
 func (t packedRows) mapped() int64              { return t.Mapped() }
 func (t packedRows) holds() (own, common int64) {
-	return 0, int64(len(t.ByteValues())) * 256 * valueBytes
+	return t.Bytes(), int64(len(t.ByteValues())) * 256 * valueBytes
 }
 
 func (t packedRows) fillSparse(e *Entries, y []int32, rows []int32) {

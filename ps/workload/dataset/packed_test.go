@@ -102,7 +102,9 @@ func packable(t *testing.T) map[string]*Set {
 	}
 	add("csv", Spec{Set: "csv", Path: "a.csv", CSV: csv.Options{Columns: "onehot city"}, Split: Split{Test: 0.25}})
 	add("csv, entries", Spec{Set: "csv", Path: "a.csv", CSV: csv.Options{Columns: "onehot city\nonehot age"}, Label: "buys"})
-	add("csv, groups", Spec{Set: "csv", Path: "a.csv", CSV: csv.Options{Group: "city"}})
+	add("csv, groups", Spec{Set: "csv", Path: "a.csv", CSV: csv.Options{Group: "city"}, Split: Split{Test: 0.5, Seed: 4}})
+	add("csv, groups of ages", Spec{Set: "csv", Path: "a.csv", Label: "buys", Split: Split{Test: 0.5},
+		CSV: csv.Options{Group: "age", Columns: "onehot city"}})
 	add("csv, targets", Spec{Set: "csv", Path: "p.csv", Regress: Regression{true, true}})
 	add("libsvm", Spec{Set: "libsvm", Path: "b.svm", Split: Split{Test: 0.25}})
 	add("ratings", Spec{Set: "ratings", Path: "r.csv", Split: Split{Test: 0.34}})
@@ -131,7 +133,7 @@ func TestAPackIsItsSet(t *testing.T) {
 			!reflect.DeepEqual(got.Columns, set.Columns) || !slices.Equal(got.RowNames, set.RowNames) {
 			t.Errorf("%s: %+v, want %+v", name, got, set)
 		}
-		if got.MappedBytes() == 0 || got.Bytes() > 256*4*3 {
+		if got.MappedBytes() == 0 || got.Bytes() > 256*4*3+4*int64(set.Train.Rows()+set.Test.Rows()) {
 			t.Errorf("%s: %d bytes mapped, %d in memory", name, got.MappedBytes(), got.Bytes())
 		}
 		for part, tables := range map[string][2]Table{"train": {set.Train, got.Train}, "test": {set.Test, got.Test}} {
@@ -215,7 +217,7 @@ func TestPacksKeepBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := int64(set.Train.Rows()+set.Test.Rows()) * (3*32*32 + 4)
+	n := int64(set.Train.Rows()+set.Test.Rows()) * 3 * 32 * 32
 	if mapped := got.MappedBytes(); mapped != n {
 		t.Errorf("%d bytes mapped of %d", mapped, n)
 	}
@@ -281,6 +283,25 @@ func TestDamagedPacksFailTheBatch(t *testing.T) {
 	}
 }
 
+// Ratings whose places lie outside of the matrix fail the batch, and so the run: a model would read outside of its factors.
+func TestPackedRatingsLieInTheMatrix(t *testing.T) {
+	for _, place := range []float32{-1, 20, float32(math.NaN()), 1e9} {
+		set := &Set{Name: "ratings", Train: &rowsTable{x: []float32{1, 2, 3, place, 1, 2}, y: make([]int32, 2), cols: 3},
+			Test: &rowsTable{cols: 3}, Matrix: Matrix{Rows: 20, Columns: 5}}
+		got, err := packed(t, set, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := NewBatch(false, got.Samples(), 1)
+		if err := b.Take(got.Train, []int32{0}); err != nil {
+			t.Errorf("a good row: %v", err)
+		}
+		if err := b.Take(got.Train, []int32{1}); err == nil || !strings.Contains(err.Error(), "row 1 is of place") {
+			t.Errorf("place %v: %v", place, err)
+		}
+	}
+}
+
 // What a pack says must fit its rows, and what the configuration says must fit the pack.
 func TestPacksThatDoNotFit(t *testing.T) {
 	all := packable(t)
@@ -305,6 +326,7 @@ func TestPacksThatDoNotFit(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(s *Set){
+		"targets": func(s *Set) { s.Targets, s.Classes = Targets{1e300, 1e300}, 0 },
 		"classes": func(s *Set) { s.Classes = 1 }, "class": func(s *Set) { s.Classes = 2 }, "image": func(s *Set) { s.Image.Width = 9 },
 	} {
 		set := *all["generated"]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"fluentps/ps/workload/dataset/pack"
 )
@@ -27,7 +28,7 @@ func (s *Set) Pack(f *os.File, madeBy string, progress func(rows, all int)) (sum
 		return "", err
 	}
 	s.describeColumns()
-	p := packing{MadeBy: madeBy, Set: s.Name, Cols: s.Train.Cols(), Classes: s.Classes, ClassNames: s.ClassNames,
+	p := packing{Set: s.Name, Cols: s.Train.Cols(), Classes: s.Classes, ClassNames: s.ClassNames,
 		Columns: s.Columns, RowNames: s.RowNames, ColumnNames: s.ColumnNames}
 	if s.Image != (Image{}) {
 		p.Image = &s.Image
@@ -61,7 +62,7 @@ func (s *Set) Pack(f *os.File, madeBy string, progress func(rows, all int)) (sum
 	if p.DataSHA256 = s.SHA256(); p.ByteValues != nil {
 		p.ByteValues = whole(s.Train).(byteRows).byteValues()
 	}
-	return w.End(&p)
+	return w.End(&p, madeBy)
 }
 
 // packGroups writes the groups of the training rows, if there are some.
@@ -77,11 +78,24 @@ func (s *Set) packGroups(w *pack.Writer, p *packing) error {
 		p.GroupBy = ""
 		return nil
 	}
-	group = group[:s.Train.Rows()]
+	group = numbered(group[:s.Train.Rows()])
 	if err := w.Section("train/group", "i4", int64(len(group))); err != nil {
 		return err
 	}
 	return pack.Numbers(w, group)
+}
+
+// numbered numbers groups anew: test rows have had some of the numbers. Their order stays.
+func numbered(group []int32) []int32 {
+	all := slices.Clone(group)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	out := make([]int32, len(group))
+	for i, g := range group {
+		at, _ := slices.BinarySearch(all, g)
+		out[i] = int32(at)
+	}
+	return out
 }
 
 // packsEntries says whether rows are written as entries: they are so in memory, or most of their values are 0 as columns of texts make

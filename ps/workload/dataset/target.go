@@ -55,6 +55,10 @@ func (s *Set) settleTargets(in *files.Reading) error {
 	if deviation == 0 && len(y) > 1 {
 		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: the target is %g in all training rows", s.spec.Path, mean))
 	}
+	if step := math.Abs(mean) / (1 << 23); deviation > 0 && deviation < targetSteps*step {
+		in.Notes = append(in.Notes, fmt.Sprintf("data: %s: targets have mean %.8g and deviation %.4g, and at that size float32 has steps of "+
+			"%.3g: digits are lost; subtract a number such as %.8g from the targets of the file", s.spec.Path, mean, deviation, step, mean))
+	}
 	if !s.spec.Regress.Standardize {
 		if big := max(math.Abs(mean), deviation); big > targetLarge {
 			in.Notes = append(in.Notes, fmt.Sprintf("data: %s: targets have mean %.4g and deviation %.4g: errors of that size make steps too "+
@@ -73,6 +77,9 @@ func (s *Set) settleTargets(in *files.Reading) error {
 		mean, deviation))
 	return nil
 }
+
+// targetSteps is how many steps of float32 the deviation of targets should be at least: fewer, and rounding shows in the metrics.
+const targetSteps = 1000
 
 // targetLarge is the mean or the deviation of targets from which on the first steps at a usual rate diverge: a gradient is twice the error.
 const targetLarge = 30
@@ -114,23 +121,31 @@ func (s *Set) outcomes(t Table) func(row int) float64 {
 
 // describeOutcomes describes the values that rows are to be predicted as, in the unit of the files.
 func (s *Set) describeOutcomes(t Table) (v Values) {
-	var sum, squares float64
-	each := s.outcomes(t)
-	for r := range t.Rows() {
-		y := each(r)
+	each, n := s.outcomes(t), float64(t.Rows())
+	value := func(r int) float64 {
 		if s.Targets != (Targets{}) {
-			y = s.Targets.Mean + s.Targets.Deviation*y
+			return s.Targets.Mean + s.Targets.Deviation*each(r)
 		}
+		return each(r)
+	}
+	var sum, squares float64
+	for r := range t.Rows() {
+		y := value(r)
 		if r == 0 {
 			v.Min, v.Max = y, y
 		}
 		v.Min, v.Max = min(v.Min, y), max(v.Max, y)
-		sum, squares = sum+y, squares+y*y
+		sum += y
 	}
-	if n := float64(t.Rows()); n > 0 {
-		v.Mean = sum / n
-		v.Deviation = math.Sqrt(max(0, squares/n-v.Mean*v.Mean))
+	if n == 0 {
+		return v
 	}
+	v.Mean = sum / n
+	for r := range t.Rows() {
+		d := value(r) - v.Mean
+		squares += d * d
+	}
+	v.Deviation = math.Sqrt(squares / n)
 	return v
 }
 

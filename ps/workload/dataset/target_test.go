@@ -202,6 +202,24 @@ func TestStandardizedTargets(t *testing.T) {
 	}
 }
 
+// Targets that differ by little beside their size keep their deviation, and it is said that float32 has not all of their digits.
+func TestTargetsFarFromZero(t *testing.T) {
+	var file strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&file, "%d,%d\n", i, 1_700_000_000+60*i)
+	}
+	set, err := regressing(t, Spec{Set: "csv", Path: "a", Regress: Regression{Standardize: true}}, map[string]string{"a": file.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Notes) != 1 || !strings.Contains(set.Notes[0], "float32 has steps of 203: digits are lost") {
+		t.Errorf("notes %q", set.Notes)
+	}
+	if d := set.describe(set.Train).Values.Deviation; math.Abs(d-60*57.73) > 60 {
+		t.Errorf("the deviation is %v, want about %v", d, 60*57.73)
+	}
+}
+
 // The best constant has the least loss of all, and the loss is what a naive sum says.
 func TestConstantLossOfTargets(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))

@@ -15,8 +15,8 @@ const splitStream = 0x73706c6974
 func TestRows(path string, rows int, share float64, seed uint64) ([]int32, error) {
 	n := int(math.Round(share * float64(rows)))
 	if n < 1 || n >= rows {
-		return nil, fmt.Errorf("data: %s: data.split.test is %g, which makes %d of %d rows test rows: both parts need a row", path, share, n,
-			rows)
+		return nil, fmt.Errorf("data: %s: data.split.test is %g, which makes %d of %d rows test rows, and both parts need a row: "+
+			"set another share, or name test rows in data.test", path, share, n, rows)
 	}
 	order := make([]int32, rows)
 	for i := range order {

@@ -10,9 +10,9 @@ import (
 
 // Augment says how training images are changed at random (He et al. 2015, section 4.2, for CIFAR-10): an image is padded with Crop
 // zeros on each side and cropped to its size at a random place. With Flip half of the images are mirrored, left to right. Zero is
-// the mean of a channel if values are normalised. Then each image is turned about its middle by an angle of up to Rotate degrees, its values are
-// multiplied and shifted by up to Jitter, and a square of Cutout pixels a side, whose middle is anywhere in the image, becomes zero (DeVries and
-// Taylor, arXiv 1708.04552, section 3.2, recalled [M]).
+// the mean of a channel if values are normalised. Then each image is turned about its middle by an angle of up to Rotate degrees, its
+// values are multiplied and shifted by up to Jitter, and a square of Cutout pixels a side, whose middle is anywhere in the image, becomes
+// zero (DeVries and Taylor, arXiv 1708.04552, section 3.2, recalled [M]).
 type Augment struct {
 	Crop   int     `yaml:"crop" min:"0" max:"65535" when:"set=idx,cifar10,images,npy,packed" doc:"training images are padded with so many zeros on each side, and cut back to their size at random"`
 	Flip   bool    `yaml:"flip" when:"set=idx,cifar10,images,npy,packed" doc:"half of the training images are mirrored, left to right"`
@@ -127,8 +127,8 @@ func (a *Augmenter) change(x []float32, bits uint64) {
 	}
 }
 
-// turn writes a plane turned about its middle by an angle, counter-clockwise where rows go down. A value is the mean of the four around the place
-// that it comes from, by their distance; outside of the plane they are zero.
+// turn writes a plane turned about its middle by an angle, counter-clockwise where rows go down. A value is the mean of the four around the
+// place that it comes from, by their distance; outside of the plane they are zero.
 func turn(to, from []float32, width int, angle float64) {
 	height := len(from) / width
 	sin, cos := math.Sincos(angle)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A plane that is turned by no angle, or by whole circles, is itself; by a quarter it is the one whose rows are the columns; and turned there and
-// back, what is smooth and far from the edge comes back.
+// A plane that is turned by no angle, or by whole circles, is itself; by a quarter it is the one whose rows are the columns; and turned
+// there and back, what is smooth and far from the edge comes back.
 func TestTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		side := rapid.IntRange(1, 9).Draw(t, "side")

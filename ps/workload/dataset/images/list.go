@@ -90,6 +90,7 @@ func split(folder string) (train string, tests []string, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("data: %w", err)
 	}
+	var others []string
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
 		switch {
@@ -99,10 +100,17 @@ func split(folder string) (train string, tests []string, err error) {
 		case slices.Contains(testNames, name):
 			tests = append(tests, e.Name())
 		default:
-			return "", nil, nil
+			others = append(others, e.Name())
 		}
 	}
-	return train, tests, nil
+	switch {
+	case len(others) == 0:
+		return train, tests, nil
+	case train != "" && len(tests) > 0:
+		return "", nil, fmt.Errorf("data: %s has the folders %s and %s beside %s: are these parts, or classes? name the parts as data.path and "+
+			"data.test, or move the other folders away", folder, train, tests[0], others[0])
+	}
+	return "", nil, nil
 }
 
 // partOf lists the pictures of a folder, or those that a file names.
@@ -133,8 +141,8 @@ func partOf(where string, in *files.Reading) (part, error) {
 		ext := strings.ToLower(path.Ext(name))
 		switch {
 		case e.IsDir():
-		case e.Type()&fs.ModeSymlink != 0 && ext == "":
-			return fmt.Errorf("%s is a link: give the folder that it leads to", name)
+		case e.Type()&fs.ModeSymlink != 0 && files.IsFolder(filepath.Join(where, filepath.FromSlash(name))):
+			return fmt.Errorf("%s is a link to a folder, which is not followed: give the folder that has the pictures, or copy them", name)
 		case slices.Contains(extensions, ext) && !below:
 			return fmt.Errorf("the picture %s is in no folder of a class; set images takes a folder for each class, or a file of csv with "+
 				"the names of pictures and their classes", name)
@@ -167,7 +175,7 @@ func listed(where string, in *files.Reading) (p part, err error) {
 	err = in.Read(where, files.TextHint, func(src *files.Source) error {
 		r := csv.NewReader(src)
 		r.Comment, r.FieldsPerRecord, r.TrimLeadingSpace = '#', -1, true
-		for {
+		for isFirst := true; ; isFirst = false {
 			record, err := r.Read()
 			if err == io.EOF {
 				return nil
@@ -178,7 +186,8 @@ func listed(where string, in *files.Reading) (p part, err error) {
 			line, _ := r.FieldPos(0)
 			place := fmt.Sprintf("%s:%d", where, line)
 			if len(record) != 2 {
-				return fmt.Errorf("data: %s: %s, want 2: the name of a picture and its label", place, text.Counted(len(record), "value"))
+				return fmt.Errorf("data: %s: %s, want 2 with a comma between them: the name of a picture and its label", place,
+					text.Counted(len(record), "value"))
 			}
 			for _, field := range record {
 				if err := text.CheckUTF8("value", field); err != nil {
@@ -187,7 +196,9 @@ func listed(where string, in *files.Reading) (p part, err error) {
 			}
 			name := path.Clean(filepath.ToSlash(strings.TrimSpace(strings.TrimPrefix(record[0], "\ufeff"))))
 			name, err = p.found(name)
-			if err != nil && line == 1 && !slices.Contains(extensions, strings.ToLower(path.Ext(name))) { // a header
+			if err != nil && isFirst && !slices.Contains(extensions, strings.ToLower(path.Ext(name))) {
+				in.Found = append(in.Found, fmt.Sprintf("%s: the first line, %s, names no picture, and is left out as a header", where,
+					files.Clip(strings.Join(record, ","))))
 				continue
 			}
 			if err != nil {
@@ -205,7 +216,7 @@ func listed(where string, in *files.Reading) (p part, err error) {
 // found is the name of a picture that is named with or without its extension.
 func (p *part) found(name string) (string, error) {
 	if !filepath.IsLocal(name) {
-		return name, fmt.Errorf("the picture %s lies outside of the folder %s; name pictures below it", files.Clip(name), p.root)
+		return name, fmt.Errorf("the picture %s is not named from the folder of %s on; write names such as train/1.png", files.Clip(name), p.list)
 	}
 	for _, ext := range append([]string{""}, extensions...) {
 		if files.IsFile(filepath.Join(p.root, name+ext)) {
@@ -219,6 +230,10 @@ func (p *part) found(name string) (string, error) {
 // not their numbers.
 func labels(parts []part, o *Options, in *files.Reading) (y [][]int32, count int, names []string, err error) {
 	known := &classes.Labels{}
+	if o.Regress && parts[0].list == "" {
+		return nil, 0, nil, fmt.Errorf("data: %s: folders are classes, and data.task is regress: give a file of csv with names of pictures and "+
+			"numbers as data.path, or leave out data.task", parts[0].root)
+	}
 	for at, p := range parts {
 		of := make([]int32, len(p.all))
 		for i, one := range p.all {

@@ -13,6 +13,7 @@ import (
 	"image/png"
 	"io"
 	"os"
+	"strings"
 
 	scaled "golang.org/x/image/draw"
 )
@@ -65,6 +66,9 @@ func (d *decoder) load(name string) error {
 		var of *os.PathError
 		if errors.As(err, &of) {
 			err = of.Err
+		}
+		if strings.Contains(err.Error(), "escapes") {
+			err = errors.New("it is a link out of the folder, which is not followed: copy the picture there")
 		}
 		return err
 	}
@@ -169,6 +173,10 @@ func (d *decoder) row(p image.Image, dst []byte) ([]byte, error) {
 	rgb := d.plain(p)
 	size := rgb.Bounds().Size()
 	if to := d.resized(size); to != size {
+		if to.X > pixelsMax/to.Y || max(to.X, to.Y) > sideMax {
+			return nil, fmt.Errorf("it has %d x %d pixels, and would have %d x %d after data.pictures.resize, at most %d and %d a side: "+
+				"give height and width", size.Y, size.X, to.Y, to.X, pixelsMax, sideMax)
+		}
 		out := image.NewRGBA(image.Rectangle{Max: to})
 		scaled.BiLinear.Scale(out, out.Bounds(), rgb, rgb.Bounds(), scaled.Src, nil)
 		rgb = out

@@ -133,8 +133,8 @@ func TestWaysToNamePictures(t *testing.T) {
 	for i := range 6 {
 		all[fmt.Sprintf("set/%s/%d/p%d.png", []string{"train", "val"}[i/4], i%2, i)] = pngOf(grey(uint64(i), 3, 4))
 	}
-	all["set/train.csv"] = []byte("\ufefffile,class\ntrain/0/p0.png,0\ntrain/0/p2,0\n\"train/1/p1.png\", 1\ntrain/1/p3.png,1\n")
-	all["set/val.csv"] = []byte("# no header\nval/0/p4.png,0\nval/1/p5.png,1\n")
+	all["set/train.csv"] = []byte("# by hand\nfile,class\ntrain/0/p0.png,0\ntrain/0/p2,0\n\"train/1/p1.png\", 1\ntrain/1/p3.png,1\n")
+	all["set/val.csv"] = []byte("\ufeffval/0/p4.png,0\nval/1/p5.png,1\n")
 	dir := filepath.Join(folderOf(t, all), "set")
 	os.MkdirAll(filepath.Join(dir, "both"), 0o777)
 	os.Rename(filepath.Join(dir, "train"), filepath.Join(dir, "both/train"))
@@ -343,10 +343,15 @@ func TestBadPictures(t *testing.T) {
 			"has the folder train and no class: give that folder as data.path"},
 		"unknown class": {map[string][]byte{"train/a/x.png": good, "test/b/x.png": good}, "", Options{},
 			`folder b: class "b" is not in the training file`},
+		"a third folder": {map[string][]byte{"train/a/x.png": good, "val/a/x.png": good, "meta/x.txt": nil}, "", Options{},
+			"has the folders train and val beside meta: are these parts, or classes?"},
+		"thin": {map[string][]byte{"a/x.png": pngOf(rgb(1, 1, 2000))}, "", Options{Resize: [2]int{256}},
+			"and would have 256 x 512000 after data.pictures.resize"},
+		"targets of folders": {map[string][]byte{"a/x.png": good}, "", Options{Regress: true}, "folders are classes, and data.task is regress"},
 		"split beside": {map[string][]byte{"train/a/x.png": good, "test/a/x.png": good}, "", Options{Split: 0.5},
 			"has test pictures: leave out data.split"},
 		"list, missing": {map[string][]byte{"l.csv": []byte("x.png,1\n")}, "l.csv", Options{}, "l.csv:1: there is no picture \"x.png\" in"},
-		"list, outside": {map[string][]byte{"l.csv": []byte("../x.png,1\n")}, "l.csv", Options{}, "lies outside of the folder"},
+		"list, outside": {map[string][]byte{"l.csv": []byte("../x.png,1\n")}, "l.csv", Options{}, "is not named from the folder of"},
 		"list, columns": {map[string][]byte{"x.png": good, "l.csv": []byte("x.png,1,2\n")}, "l.csv", Options{}, "l.csv:1: 3 values, want 2"},
 		"list, label":   {map[string][]byte{"x.png": good, "l.csv": []byte("x.png,\n")}, "l.csv", Options{}, "l.csv:1: the class is missing"},
 		"list, float": {map[string][]byte{"x.png": good, "l.csv": []byte("x.png,1.5\n")}, "l.csv", Options{},
@@ -367,8 +372,16 @@ func TestBadPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, _, err := ReadPictures(filepath.Join(dir, "set"), "", Options{}, files.New(0))
-	if err == nil || !strings.Contains(err.Error(), "y.png: path escapes") {
+	if err == nil || !strings.Contains(err.Error(), "y.png: it is a link out of the folder") {
 		t.Errorf("a link out of the folder: %v", err)
+	}
+	dir = folderOf(t, map[string][]byte{"set/a/x.png": good, "other/1.png": good})
+	if err := os.Symlink("../other", filepath.Join(dir, "set/c.v2")); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, err = ReadPictures(filepath.Join(dir, "set"), "", Options{}, files.New(0))
+	if err == nil || !strings.Contains(err.Error(), "c.v2 is a link to a folder, which is not followed") {
+		t.Errorf("a class that is a link: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@
 //	8            offset of the index, 8 bytes, little-endian
 //	16           bytes of the index, which ends with the file, 8 bytes
 //	24           SHA-256 of the index
+//	64           who has made it, for people
 //	4096         sections, each at a multiple of 4096, numbers little-endian
 //	...          checksums: CRC-32C of each block of 262,144 bytes of each section, 4 bytes each, in the order of the sections
 //	...          the index: where each section is, its type and its shape; what the set is, for who reads it

@@ -38,7 +38,7 @@ func made(t interface{ Fatal(...any) }, path string, sections [][]byte) string {
 			s = s[n:]
 		}
 	}
-	sum, err := w.End(map[string]int{"answer": 42})
+	sum, err := w.End(map[string]int{"answer": 42}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestNumbersOfSections(t *testing.T) {
 	if err := Numbers(w, []int64{7, 1 << 40}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.End(nil); err != nil {
+	if _, err := w.End(nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	short, err := NewWriter(f)
@@ -238,7 +238,7 @@ func TestNumbersOfSections(t *testing.T) {
 	if err == nil {
 		err = Numbers(short, []int64{7})
 	}
-	if _, bad := short.End(nil); err != nil || bad == nil || !strings.Contains(bad.Error(), "section i got 8 bytes of 16") {
+	if _, bad := short.End(nil, ""); err != nil || bad == nil || !strings.Contains(bad.Error(), "section i got 8 bytes of 16") {
 		t.Errorf("a short section: %v, %v", err, bad)
 	}
 	p, err := Open(path)

@@ -16,6 +16,7 @@ type Kind struct {
 	Classes    int            // labels are 0 to Classes-1
 	Targets    bool           // labels are numbers to predict
 	Unlabelled bool           // there are no labels
+	Matrix     [2]int         // rows are a row and a column of a matrix of this size, and a value; 0, 0: they are not
 	GroupBy    string         // the column whose groups section train/group has; empty: none
 	Values     [][256]float32 // of rows of bytes: for each channel, or for all, the value of each byte; nil: rows are float32, or entries
 }
@@ -25,6 +26,7 @@ type Table struct {
 	file  *File
 	count int
 	cols  int
+	sizes [2]int
 	y     []int32 // classes, or the bits of targets; none of ratings
 
 	groupBy string
@@ -43,7 +45,7 @@ type Table struct {
 
 // Table opens the sections of a part, train or test, and verifies those of the labels.
 func (f *File) Table(part string, k Kind) (t *Table, err error) {
-	t = &Table{file: f, cols: k.Cols, values: k.Values, plane: k.Cols / max(1, len(k.Values))}
+	t = &Table{file: f, cols: k.Cols, sizes: k.Matrix, values: k.Values, plane: k.Cols / max(1, len(k.Values))}
 	section := func(name, typ string, dims int) *Section {
 		s, failed := f.Section(part+"/"+name, typ, dims)
 		if err == nil {
@@ -52,7 +54,7 @@ func (f *File) Table(part string, k Kind) (t *Table, err error) {
 		return s
 	}
 	rows := int64(-1)
-	if start, none := f.Section(part+"/start", "i8", 1); none == nil {
+	if start, none := f.Section(part+"/start", "i8", 1); none == nil && !k.Unlabelled {
 		t.index, t.value = section("index", "i4", 1), section("value", "f4", 1)
 		if err == nil {
 			err = t.checkStart(start)
@@ -128,10 +130,11 @@ func (t *Table) checkLabels(y *Section, classes int) (err error) {
 				return fmt.Errorf("%s: target %d is %v: pack the set again", t.file.Path, i, v)
 			}
 		}
-		t.y = Of[int32](y) // the same bits
+		t.y = slices.Clone(Of[int32](y)) // the same bits
 		return nil
 	}
-	t.y = Of[int32](y)
+	// in memory, because labels are also read where nobody looks for faults of the file
+	t.y = slices.Clone(Of[int32](y))
 	for i, v := range t.y {
 		if v < 0 || int(v) >= classes {
 			return fmt.Errorf("%s: row %d has class %d of %d: pack the set again", t.file.Path, i, v, classes)
@@ -170,7 +173,7 @@ func (t *Table) Labels() []int32 { return t.y }
 
 // Mapped is how many bytes of the file the rows are.
 func (t *Table) Mapped() int64 {
-	n := 4 * int64(len(t.y))
+	n := int64(0)
 	if t.x != nil {
 		return n + t.x.Bytes
 	}
@@ -241,6 +244,11 @@ func (t *Table) row(x []float32, r int64) error {
 			return err
 		}
 		copy(x, t.floats[r*n:(r+1)*n])
+		for i, most := range t.sizes {
+			if most > 0 && !(x[i] >= 0 && x[i] < float32(most)) {
+				return fmt.Errorf("%s: row %d is of place %v in a matrix of %v: pack the set again", t.file.Path, r, x[:2], t.sizes)
+			}
+		}
 		return nil
 	}
 	if err := t.x.Check(r*n, (r+1)*n); err != nil {
@@ -303,6 +311,9 @@ func (t *Table) Entries(rows []int32, start func(label int32), put func(column i
 		}
 	}
 }
+
+// Bytes is the memory of the labels.
+func (t *Table) Bytes() int64 { return 4 * int64(len(t.y)) }
 
 // Group is the number of the group of each row, and the column that groups them; none: no column does.
 func (t *Table) Group() (group []int32, by string) { return t.group, t.groupBy }

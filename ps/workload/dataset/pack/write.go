@@ -90,8 +90,9 @@ func (w *Writer) zeros(n int64) error {
 	return err
 }
 
-// End writes the checksums, the index with what the set is, and the header. It returns the hash of the index, which names the pack.
-func (w *Writer) End(set any) (sum string, err error) {
+// End writes the checksums, the index with what the set is, and the header, which also says who has made the pack. It returns the hash of
+// the index, which names the pack: that of the same rows is the same, whoever packs them.
+func (w *Writer) End(set any, madeBy string) (sum string, err error) {
 	if err := w.endSection(); err != nil {
 		return "", err
 	}
@@ -119,7 +120,8 @@ func (w *Writer) End(set any) (sum string, err error) {
 	head := []byte(magic)
 	head = binary.LittleEndian.AppendUint64(head, uint64(w.at))
 	head = binary.LittleEndian.AppendUint64(head, uint64(len(end)))
-	if _, err := w.f.WriteAt(append(head, of[:]...), 0); err != nil {
+	head = append(append(head, of[:]...), 0, 0, 0, 0, 0, 0, 0, 0)
+	if _, err := w.f.WriteAt(append(head, madeBy[:min(len(madeBy), headBytes-len(head))]...), 0); err != nil {
 		return "", err
 	}
 	_, err = w.f.Seek(0, io.SeekEnd)
