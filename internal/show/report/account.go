@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"fluentps/internal/show/metrics"
@@ -45,6 +46,10 @@ func account(name string, r *Run, target *Target) (sentences []string) {
 		} else {
 			say("Its target, %s, was reached after %s.", target.text(), seconds(at))
 		}
+	}
+	if n := len(r.WorkerRows); n > 0 {
+		say("Its %d workers have from %s to %s training rows each, as data.partition deals them.", n,
+			short(float64(slices.Min(r.WorkerRows))), short(float64(slices.Max(r.WorkerRows))))
 	}
 	if v := r.speed(); !math.IsNaN(v) {
 		say("It took in %s samples per second.", short(v))

@@ -40,6 +40,9 @@ func drawRun(t *rapid.T) *Run {
 			Candidates: []Changed{{Name: hostile.Draw(t, "what"), Ratio: number.Draw(t, "ratio"),
 				StalenessP50: number.Draw(t, "p50"), StalenessMax: number.Draw(t, "max")}}}
 	}
+	for range rapid.IntRange(0, 3).Draw(t, "shares") {
+		r.WorkerRows = append(r.WorkerRows, rapid.Int64().Draw(t, "share"))
+	}
 	for range rapid.IntRange(0, 8).Draw(t, "rows") {
 		n := func() float64 { return number.Draw(t, "n") }
 		r.Rows = append(r.Rows, Row{n(), n(), n(), n(), n(), n(), n(), n(), n(), n(), n(), n(), n()})

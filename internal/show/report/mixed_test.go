@@ -2,6 +2,8 @@ package report
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -32,5 +34,24 @@ func TestTargetsOfMixedRuns(t *testing.T) {
 	target := &Target{What: WhatAccuracy, Value: 0.9}
 	if at, _, _ := target.reached(numbers); !math.IsNaN(at) || !math.IsNaN(numbers.most(func(w *Row) float64 { return w.TestAccuracy })) {
 		t.Error("a run that predicts numbers reaches an accuracy")
+	}
+}
+
+// A run whose rows are dealt unequally shows how many each worker has.
+func TestSharesOfWorkers(t *testing.T) {
+	r := &Run{Folder: "f", Rows: []Row{NoRow()}, WorkerRows: []int64{1000, 3000, 4000}}
+	d, err := Make([]*Run{r}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(d.Tables, func(t *Table) bool { return t.ID == "worker-rows" })
+	if at < 0 {
+		t.Fatal("there is no table of the rows")
+	}
+	if got, want := string(d.Tables[at].CSV()), "worker,rows,share\n0,1000,0.125\n1,3000,0.375\n2,4000,0.5\n"; got != want {
+		t.Errorf("table %q, want %q", got, want)
+	}
+	if text := strings.Join(d.Verdict, " "); !strings.Contains(text, "Its 3 workers have from 1,000 to 4,000 training rows each") {
+		t.Errorf("the verdict is %q", text)
 	}
 }

@@ -131,6 +131,9 @@ func (d *Document) one(v *view, g *Group, target *Target, given bool) []scene {
 	if r.WhatIf != nil && len(r.WhatIf.Candidates) > 0 {
 		d.Tables = append(d.Tables, whatIfTable(r.WhatIf))
 	}
+	if len(r.WorkerRows) > 0 {
+		d.Tables = append(d.Tables, rowsTable(r.WorkerRows))
+	}
 	if !given && (r.Summary == nil || r.Summary.Target == nil) {
 		target = nil // the goal of one run alone would be its own best value
 	}

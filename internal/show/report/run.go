@@ -27,6 +27,7 @@ type Run struct {
 	Cut        bool            // iterations of some workers are missing, so they do not tell who waited for whom
 	Staleness  map[int64]int64 // how often each value occurred, over all shards
 	Notes      []string        // advice of summary.txt
+	WorkerRows []int64         // training rows of each worker; nil: they are dealt equally
 	WhatIf     *WhatIf         // nil: nothing was simulated after the run
 	Damage     []string        // what is missing or cannot be read, for the reader of the page
 }

@@ -231,6 +231,20 @@ func settingsTable(groups []*Group) *Table {
 	return t
 }
 
+// rowsTable has the training rows of each worker, where data.partition deals them unequally.
+func rowsTable(rows []int64) *Table {
+	t := &Table{ID: "worker-rows", Caption: "Training rows of each worker", Columns: []Column{{"worker", "worker", false, false},
+		{"rows", "rows", false, false}, {"share", "share", false, false}}}
+	var all float64
+	for _, n := range rows {
+		all += float64(n)
+	}
+	for worker, n := range rows {
+		t.Rows = append(t.Rows, []Cell{numberCell(float64(worker), short), numberCell(float64(n), short), numberCell(float64(n)/all, percent)})
+	}
+	return t
+}
+
 // CSV is the table for programs: numbers in full, means and deviations in columns of their own. A text that a spreadsheet would take
 // for a formula begins with an apostrophe.
 func (t *Table) CSV() []byte {

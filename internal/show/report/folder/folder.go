@@ -47,7 +47,7 @@ func Is(dir string) bool {
 // Read reads a run folder. It fails only if there is no run.
 func Read(dir string) (*report.Run, error) {
 	return read(dir, (*reader).summary, (*reader).settings, (*reader).records, (*reader).iterations,
-		(*reader).histograms, (*reader).notes, (*reader).whatIf)
+		(*reader).histograms, (*reader).notes, (*reader).whatIf, (*reader).shares)
 }
 
 // Totals reads only the summary and the settings of a run folder.
@@ -122,6 +122,22 @@ func (in *reader) whatIf() {
 		in.run.WhatIf.Candidates = append(in.run.WhatIf.Candidates,
 			report.Changed{Name: c.Name, Ratio: c.Ratio, StalenessP50: c.P50, StalenessMax: c.Max})
 	}
+}
+
+// shares reads how many rows each worker has, if they are dealt unequally.
+func (in *reader) shares() {
+	data := in.file(metrics.RunInfoName, metrics.SummaryMax, "")
+	if data == nil {
+		return
+	}
+	var info struct {
+		WorkerRows []int64 `json:"worker_rows"`
+	}
+	if err := json.Unmarshal(data, &info); err != nil {
+		in.damage("%s is damaged: %v", metrics.RunInfoName, err)
+		return
+	}
+	in.run.WorkerRows = info.WorkerRows
 }
 
 // whatIfMax is the most bytes that are read of it.
