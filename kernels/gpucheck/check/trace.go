@@ -38,7 +38,7 @@ var kindWords = []struct {
 	// cuDNN's kernels that are no norms convolve, or change the order of images for a convolution.
 	{convolutionKind, []string{"conv", "wgrad", "dgrad", "fprop", "winograd", "fft", "cudnn", "nchwtonhwc", "nhwctonchw"}},
 	{productKind, []string{"gemm", "gemv", "cublas", "cutlass", "splitk", "nvjet"}},
-	{elementKind, []string{"elementwise", "relu", "pool", "softmax", "xent", "nll", "reduce", "bias", "fill", "axpy",
+	{elementKind, []string{"elementwise", "relu", "pool", "softmax", "xent", "nll", "_loss", "reduce", "bias", "fill", "axpy",
 		"scale", "shortcut", "copy", "cat"}},
 }
 
