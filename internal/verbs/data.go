@@ -100,14 +100,11 @@ func dataOver(c *cli.Context, set, path string) (workload.DataSpec, error) {
 			return workload.DataSpec{}, usagef("data: --set %s: with SET PATH, --set takes the keys of data alone, such as data.label=last", s)
 		}
 	}
-	model := "softmax"
-	switch {
-	case slices.Contains(dataset.RatingSetNames(), set):
-		model = "matrix_factorization"
-	case slices.Contains(c.StringSlice("set"), "data.task=regress"):
-		model = "linear"
+	model := "{name: mlp, layers: [1]}" // takes classes and targets
+	if slices.Contains(dataset.RatingSetNames(), set) {
+		model = "{name: matrix_factorization}"
 	}
-	text := fmt.Sprintf("name: data\ndata: {set: %s, path: %s}\nmodel: {name: %s}\ntrain: {batch_per_worker: 1, optimizer: {lr: 1}, "+
+	text := fmt.Sprintf("name: data\ndata: {set: %s, path: %s}\nmodel: %s\ntrain: {batch_per_worker: 1, optimizer: {lr: 1}, "+
 		"stop: {epochs: 1}}\n", set, diag.FormatString(path), model)
 	o := configs.Options{Set: c.StringSlice("set")}
 	if c.IsSet("test") {

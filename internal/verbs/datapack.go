@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"fluentps/internal/disk/durable"
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/show/metrics"
 	"fluentps/ps/workload/dataset"
@@ -57,12 +57,13 @@ func dataPackVerb(c *cli.Context) error {
 	if err := notSource(out, set); err != nil {
 		return err
 	}
-	draft, err := newDraft(out)
+	file, err := durable.CreateNew(out)
 	if err != nil {
 		return fmt.Errorf("data pack: %w", err)
 	}
+	done := removedBySignals(file.Name())
 	shown := time.Now()
-	sum, err := set.Pack(draft.File, "fluentps "+buildText(), func(rows, all int) {
+	sum, err := set.Pack(file.File, "fluentps "+buildText(), func(rows, all int) {
 		if time.Since(shown) >= packShown {
 			shown = time.Now()
 			fmt.Fprintf(c.App.ErrWriter, "packed %d of %d rows\n", rows, all)
@@ -70,9 +71,13 @@ func dataPackVerb(c *cli.Context) error {
 	})
 	var size int64
 	if err == nil {
-		size, err = draft.Seek(0, io.SeekCurrent)
+		size, err = file.Seek(0, io.SeekCurrent)
 	}
-	if err := draft.end(err, c.Bool("force")); err != nil {
+	done()
+	if err := file.End(err, c.Bool("force")); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("%w; name another file, or replace it with --force", err)
+		}
 		return fmt.Errorf("data pack: %s: %w", foreign.Text(out), err)
 	}
 	regress := ""
@@ -101,48 +106,19 @@ func notSource(out string, set *dataset.Set) error {
 	return nil
 }
 
-// packDraft is the new file under a name of its own: several programs may write the same file, and the first that ends has it.
-type packDraft struct {
-	*os.File
-	out     string
-	stopped chan os.Signal
-}
-
-func newDraft(out string) (*packDraft, error) {
-	f, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*.new")
-	if err != nil {
-		return nil, err
-	}
-	d := &packDraft{File: f, out: out, stopped: make(chan os.Signal, 1)}
-	signal.Notify(d.stopped, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+// removedBySignals removes a file when a signal ends the process before done is called.
+func removedBySignals(name string) (done func()) {
+	stopped := make(chan os.Signal, 1)
+	signal.Notify(stopped, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
-		if s, ok := <-d.stopped; ok {
-			_ = os.Remove(f.Name()) // the process ends in any case
+		if s, ok := <-stopped; ok {
+			_ = os.Remove(name) // the process ends in any case
 			number, _ := s.(syscall.Signal)
 			os.Exit(128 + int(number))
 		}
 	}()
-	return d, nil
-}
-
-// end gives the file its name, unless err is set. Without force it replaces none.
-func (d *packDraft) end(err error, force bool) error {
-	signal.Stop(d.stopped)
-	close(d.stopped)
-	if err == nil {
-		err = errors.Join(d.Chmod(0o644), d.Sync())
+	return func() {
+		signal.Stop(stopped)
+		close(stopped)
 	}
-	err = errors.Join(err, d.Close())
-	switch {
-	case err != nil:
-	case force:
-		return os.Rename(d.Name(), d.out)
-	default:
-		if err = os.Link(d.Name(), d.out); errors.Is(err, fs.ErrExist) {
-			err = errors.New("another program has written it meanwhile; name another file, or replace it with --force")
-		} else if err != nil { // a file system without links
-			return os.Rename(d.Name(), d.out)
-		}
-	}
-	return errors.Join(err, os.Remove(d.Name()))
 }

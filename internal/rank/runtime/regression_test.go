@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,8 +135,10 @@ func TestANetworkPredictsNumbers(t *testing.T) {
 			t.Errorf("%s: R2 %v", rule, r2)
 		}
 		set = append(set, "evaluate={where: online, every_epochs: 1}", "train.stop.target=0.9")
-		if s := trainTogether(t, load(t, set...)).Summary; s.TargetReachedS == nil || s.Samples >= 40000 || float64(*s.TestR2) < 0.85 {
-			t.Errorf("%s: target 0.9 reached at %v after %d samples, R2 %v", rule, s.TargetReachedS, s.Samples, float64(*s.TestR2))
+		s = trainTogether(t, load(t, set...)).Summary
+		hit := slices.ContainsFunc(s.Evaluations, func(e metrics.Evaluation) bool { return e.TestR2 != nil && *e.TestR2 >= 0.9 })
+		if s.TargetReachedS == nil || s.Samples >= 40000 || !hit { // the steps that were in flight then may leave it again
+			t.Errorf("%s: target 0.9 reached at %v after %d samples, by an evaluation: %t", rule, s.TargetReachedS, s.Samples, hit)
 		}
 	}
 }

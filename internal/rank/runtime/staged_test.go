@@ -9,7 +9,7 @@ import (
 	"fluentps/internal/plan/layout"
 )
 
-// A run on a pack that is copied to the disk of the host has the parameters of the run on the set, and resumes without the copy.
+// A run on a pack that is copied to the disk of the host has the parameters of the run on the set.
 func TestAStagedPackTrainsAsItsSet(t *testing.T) {
 	of := []string{"train.batch_per_worker=16", "train.stop={updates: 12}", `sync=[{match: "*", scheme: bsp}]`}
 	c := load(t, append(of, "data={set: generated, rows: 300, test_rows: 40, features: 9, classes: 3}", "model={name: softmax}")...)

@@ -6,9 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -50,17 +49,20 @@ func Export(from *checkpoint.Tensors, out string, optimizer bool) (tensors int, 
 		}
 	}
 	sha = hex.EncodeToString(sum.Sum(nil))
-	in := durable.Below(filepath.Dir(out))
-	defer in.Close()
-	return len(list), sha, in.Replace(filepath.Base(out), func(f *os.File) error {
-		w := bufio.NewWriterSize(f, 1<<20)
-		if form == suffixNPZ {
-			err = writeNPZ(w, list, values)
-		} else {
-			err = writeSafetensors(w, list, metadata(m, sha), values)
-		}
-		return errors.Join(err, w.Flush())
-	})
+	f, err := durable.CreateNew(out)
+	if err != nil {
+		return 0, "", fmt.Errorf("write %s: %w", out, err)
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	if form == suffixNPZ {
+		err = writeNPZ(w, list, values)
+	} else {
+		err = writeSafetensors(w, list, metadata(m, sha), values)
+	}
+	if err := f.End(errors.Join(err, w.Flush()), true); err != nil {
+		return 0, "", fmt.Errorf("write %s: %w", out, err)
+	}
+	return len(list), sha, nil
 }
 
 // metadata says which run and which checkpoint the parameters come from.

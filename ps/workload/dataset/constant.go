@@ -16,8 +16,7 @@ func classesOf(t Table) (labelled, bool) {
 
 // ConstantLoss is the mean loss of the best prediction that is the same for every row: the entropy of the classes in nats, or the mean
 // squared distance of targets or ratings from their mean. With a delta above 0 it is Huber's loss of targets, half of the square up to
-// delta.
-// Of a large table it reads rows at equal distances.
+// delta. Of a large table it reads rows at equal distances.
 func (s *Set) ConstantLoss(t Table, delta float64) float64 {
 	n := min(t.Rows(), constantRows)
 	at := func(i int) int { return int(int64(i) * int64(t.Rows()) / int64(n)) }

@@ -194,13 +194,13 @@ func Load(s Spec) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		set.dealt, set.Name, set.spec, set.Files, set.Notes, set.Found, set.peak = &dealt{}, s.Set, s, in.Files, in.Notes, in.Found, in.Peak()
-		if s.Regress.On && s.Set != packedSet {
+		set.Name, set.spec, set.dealt = s.Set, s, &dealt{}
+		if s.Regress.On && s.Set != packedSet { // which has them as they were packed
 			if err := set.settleTargets(in); err != nil {
 				return nil, err
 			}
-			set.Notes, set.Found = in.Notes, in.Found
 		}
+		set.Files, set.Notes, set.Found, set.peak = in.Files, in.Notes, in.Found, in.Peak()
 		if !strings.HasPrefix(s.Set, "generated") && !set.Elsewhere {
 			if set.Train, err = head("rows", set.Train, s.Rows); err != nil {
 				return nil, err

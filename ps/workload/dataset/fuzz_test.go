@@ -2,34 +2,20 @@ package dataset
 
 import (
 	"bytes"
-	"io"
 	"math"
 	"strings"
 	"testing"
 
 	"fluentps/ps/workload/dataset/classes"
-	"fluentps/ps/workload/dataset/files"
+	"fluentps/ps/workload/dataset/datasettest"
 )
-
-// fuzzMemory is the memory limit of a reader for a file of the fuzzer.
-const fuzzMemory = 4 << 20
-
-// sourceOf returns the source of a file with these bytes, which may be compressed.
-func sourceOf(t testing.TB, b []byte) (*files.Source, *files.Reading) {
-	t.Helper()
-	src, err := files.NewSource("f", io.NopCloser(bytes.NewReader(b)), int64(len(b)))
-	if err != nil {
-		t.Skip(err)
-	}
-	return src, files.New(fuzzMemory)
-}
 
 func FuzzLIBSVM(f *testing.F) {
 	f.Add([]byte("-1 1:2 3:4\n+1 2:1\n"), 0)
 	f.Add([]byte("0 1:2 1:4\r\r\n2"), 3)
 	f.Fuzz(func(t *testing.T, b []byte, most int) {
 		s := Spec{Classes: max(0, most), Features: 1000}
-		src, in := sourceOf(t, b)
+		src, in := datasettest.Source(t, b)
 		table, err := parseLIBSVM(src, s, &classes.Labels{}, false, in)
 		if err != nil {
 			return
@@ -53,7 +39,7 @@ func FuzzRatings(f *testing.F) {
 	f.Add([]byte("user,item,rating\nann,\"a, b\",3\n7,x,4\n"))
 	f.Add([]byte("%%MatrixMarket matrix coordinate real general\n% x\n3 2 2\n1 2 0.5\n3 1 4\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		src, in := sourceOf(t, b)
+		src, in := datasettest.Source(t, b)
 		r := &ratingsReader{in: in, ids: [2]identifiers{{what: "row"}, {what: "column", field: 1}}}
 		table := &rowsTable{cols: RatingCols}
 		r.tables = append(r.tables, table)

@@ -19,15 +19,22 @@ const packedSet = "packed"
 
 // PackHasTargets says whether the rows of a pack have targets.
 func PackHasTargets(path string) (bool, error) {
-	f, err := pack.Open(path)
+	f, p, err := openPack(path)
 	if err != nil {
-		return false, fmt.Errorf("data: %w", err)
+		return false, err
 	}
-	var p packing
+	return p.Targets != nil, f.Close()
+}
+
+// openPack opens a pack, and reads what it says of its set.
+func openPack(path string) (f *pack.File, p packing, err error) {
+	if f, err = pack.Open(path); err != nil {
+		return nil, p, fmt.Errorf("data: %w", err)
+	}
 	if err := json.Unmarshal(f.Set, &p); err != nil {
-		return false, fmt.Errorf("data: %s: %w: pack the set again", path, err)
+		return nil, p, errors.Join(fmt.Errorf("data: %s: %w: pack the set again", path, err), f.Close())
 	}
-	return p.Targets != nil, nil
+	return f, p, nil
 }
 
 // packing is what a pack says of its set.
@@ -60,13 +67,9 @@ func loadPacked(s Spec, in *files.Reading) (*Set, error) {
 		return nil, files.Missing(fmt.Sprintf("data: %s does not exist; fluentps data pack CONFIG --out %s makes it of another set", s.Path,
 			s.Path))
 	}
-	f, err := pack.Open(s.Path)
+	f, p, err := openPack(s.Path)
 	if err != nil {
-		return nil, fmt.Errorf("data: %w", err)
-	}
-	var p packing
-	if err := json.Unmarshal(f.Set, &p); err != nil {
-		return nil, fmt.Errorf("data: %s: %w: pack the set again", s.Path, err)
+		return nil, err
 	}
 	set, err := p.set(s.Path)
 	if err != nil {
@@ -84,6 +87,9 @@ func loadPacked(s Spec, in *files.Reading) (*Set, error) {
 		t, err := f.Table(part, p.kind())
 		if err != nil {
 			return nil, fmt.Errorf("data: %w", err)
+		}
+		if err := in.Take(nil, t.Bytes()); err != nil {
+			return nil, err
 		}
 		if at == 0 && t.Rows() == 0 {
 			return nil, fmt.Errorf("data: %s: no training rows: pack the set again", s.Path)
@@ -151,8 +157,8 @@ func (p *packing) kind() pack.Kind {
 	if p.Matrix != nil {
 		matrix = [2]int{p.Matrix.Rows, p.Matrix.Columns}
 	}
-	return pack.Kind{Matrix: matrix, Cols: p.Cols, Classes: p.Classes, Targets: p.Targets != nil,
-		Unlabelled: p.Matrix != nil, GroupBy: p.GroupBy, Values: p.ByteValues}
+	return pack.Kind{Matrix: matrix, Cols: p.Cols, Classes: p.Classes, Targets: p.Targets != nil, GroupBy: p.GroupBy,
+		Values: p.ByteValues}
 }
 
 // packedRows is a table of a pack.

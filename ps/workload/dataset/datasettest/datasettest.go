@@ -1,10 +1,14 @@
-// Package datasettest finds the real data sets that tests read.
+// Package datasettest finds the real data sets that tests read, and makes sources of bytes for fuzzers of readers.
 package datasettest
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"fluentps/ps/workload/dataset/files"
 )
 
 const fashionMNIST = "/usr/share/datasets/fashion-mnist"
@@ -30,6 +34,19 @@ func Fashion(t testing.TB) string {
 		t.Skip("Fashion-MNIST is not here: apt-get install dataset-fashion-mnist")
 	}
 	return fashionMNIST
+}
+
+// fuzzMemory is the memory limit of a reader for a file of a fuzzer.
+const fuzzMemory = 4 << 20
+
+// Source returns the source of a file with these bytes, which may be packed. It skips those that no source takes.
+func Source(t testing.TB, b []byte) (*files.Source, *files.Reading) {
+	t.Helper()
+	src, err := files.NewSource("f", io.NopCloser(bytes.NewReader(b)), int64(len(b)))
+	if err != nil {
+		t.Skip(err)
+	}
+	return src, files.New(fuzzMemory)
 }
 
 // repository is the folder at or above the test's own that has a go.mod.

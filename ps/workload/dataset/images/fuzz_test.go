@@ -4,24 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
-	"io"
 	"testing"
 
-	"fluentps/ps/workload/dataset/files"
+	"fluentps/ps/workload/dataset/datasettest"
 )
-
-// fuzzMemory is the memory limit of a reader for a file of the fuzzer.
-const fuzzMemory = 4 << 20
-
-// sourceOf returns the source of a file with these bytes, which may be compressed.
-func sourceOf(t testing.TB, b []byte) (*files.Source, *files.Reading) {
-	t.Helper()
-	src, err := files.NewSource("f", io.NopCloser(bytes.NewReader(b)), int64(len(b)))
-	if err != nil {
-		t.Skip(err)
-	}
-	return src, files.New(fuzzMemory)
-}
 
 // packed is the same in gzip.
 func packed(b []byte) []byte {
@@ -47,7 +33,7 @@ func FuzzIDX(f *testing.F) {
 	f.Add(packed(good))
 	f.Add(idxOf(idxImages, []uint32{1 << 31, 1 << 31, 1 << 31}, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		src, in := sourceOf(t, b)
+		src, in := datasettest.Source(t, b)
 		values, dims, err := parseIDX("f", src, idxImages, in)
 		if err == nil && len(values) != dims[0]*dims[1]*dims[2] {
 			t.Errorf("%d values for dimensions %v", len(values), dims)
@@ -61,7 +47,7 @@ func FuzzCIFAR10(f *testing.F) {
 	f.Add(packed(record(3)))
 	f.Add(record(11))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		src, in := sourceOf(t, b)
+		src, in := datasettest.Source(t, b)
 		c := newCIFAR()
 		if err := c.parse("f", src, in); err != nil {
 			return

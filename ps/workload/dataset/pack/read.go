@@ -107,6 +107,9 @@ func (f *File) Section(name, typ string, dims int) (*Section, error) {
 	return nil, fmt.Errorf("%s: there is no section %s: pack the set again", f.Path, name)
 }
 
+// Close unmaps the file: nobody may use its sections after it.
+func (f *File) Close() error { return f.file.Close() }
+
 // Scattered tells the system that rows will be read here and there.
 func (f *File) Scattered() { f.file.Scattered() }
 

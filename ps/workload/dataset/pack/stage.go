@@ -36,7 +36,7 @@ func Stage(path, dir string, say func(done, all int64)) (staged string, err erro
 		return "", err
 	}
 	size, sum := f.Size, f.SHA256
-	defer func() { err = errors.Join(err, f.file.Close()) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	name := "fluentps-" + sum[:32] + ".fps"
 	staged = filepath.Join(dir, name)
 	folder := durable.Below(dir)
@@ -94,10 +94,10 @@ func isStaged(path, sum string, size int64) (bool, error) {
 		return false, err
 	}
 	p, err := Open(path)
-	if err != nil || p.SHA256 != sum || p.Size != size { // of a crash of the host: it is copied again
+	if err != nil { // of a crash of the host: it is copied again
 		return false, nil
 	}
-	return true, p.file.Close()
+	return p.SHA256 == sum && p.Size == size, p.Close()
 }
 
 // copyTo copies a pack, and verifies the copy.
@@ -144,5 +144,5 @@ func copied(to, source *os.File, from *File, say func(done, all int64)) error {
 	if p.SHA256 != from.SHA256 {
 		err = errors.New("it has another index than the pack, which has changed meanwhile")
 	}
-	return errors.Join(err, p.Verify(), p.file.Close())
+	return errors.Join(err, p.Verify(), p.Close())
 }

@@ -12,14 +12,15 @@ import (
 
 // Kind says what the rows of a pack are.
 type Kind struct {
-	Cols       int
-	Classes    int            // labels are 0 to Classes-1
-	Targets    bool           // labels are numbers to predict
-	Unlabelled bool           // there are no labels
-	Matrix     [2]int         // rows are a row and a column of a matrix of this size, and a value; 0, 0: they are not
-	GroupBy    string         // the column whose groups section train/group has; empty: none
-	Values     [][256]float32 // of rows of bytes: for each channel, or for all, the value of each byte; nil: rows are float32, or entries
+	Cols    int
+	Classes int            // labels are 0 to Classes-1
+	Targets bool           // labels are numbers to predict
+	Matrix  [2]int         // rows are a row and a column of a matrix of this size, and a value, without a label; 0, 0: they are not
+	GroupBy string         // the column whose groups section train/group has; empty: none
+	Values  [][256]float32 // of rows of bytes: for each channel, or for all, the value of each byte; nil: rows are float32, or entries
 }
+
+func (k *Kind) isRatings() bool { return k.Matrix != [2]int{} }
 
 // Table is a table of a pack. Rows are bytes, float32, or entries.
 type Table struct {
@@ -54,7 +55,7 @@ func (f *File) Table(part string, k Kind) (t *Table, err error) {
 		return s
 	}
 	rows := int64(-1)
-	if start, none := f.Section(part+"/start", "i8", 1); none == nil && !k.Unlabelled {
+	if start, none := f.Section(part+"/start", "i8", 1); none == nil && !k.isRatings() {
 		t.index, t.value = section("index", "i4", 1), section("value", "f4", 1)
 		if err == nil {
 			err = t.checkStart(start)
@@ -84,16 +85,13 @@ func (f *File) Table(part string, k Kind) (t *Table, err error) {
 	if k.GroupBy != "" && part == "train" {
 		group := section("group", "i4", 1)
 		if err == nil {
-			err = group.All()
-		}
-		if err == nil {
-			t.groupBy, t.group, err = k.GroupBy, Of[int32](group), t.checkGroups(Of[int32](group))
+			t.groupBy, err = k.GroupBy, t.readGroups(group)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if k.Unlabelled {
+	if k.isRatings() {
 		return t, nil
 	}
 	typ := "i4"
@@ -113,10 +111,14 @@ func (f *File) Table(part string, k Kind) (t *Table, err error) {
 	return t, t.checkLabels(y, k.Classes)
 }
 
-// checkGroups verifies the groups of rows.
-func (t *Table) checkGroups(group []int32) (err error) {
+// readGroups reads the groups of rows, into memory as labels.
+func (t *Table) readGroups(s *Section) (err error) {
+	if err := s.All(); err != nil {
+		return err
+	}
 	defer mapped.Guarding(&err)()
-	if len(group) != t.count || slices.ContainsFunc(group, func(g int32) bool { return g < 0 || int(g) >= t.count }) {
+	group := slices.Clone(Of[int32](s))
+	if t.group = group; len(group) != t.count || slices.ContainsFunc(group, func(g int32) bool { return g < 0 || int(g) >= t.count }) {
 		return fmt.Errorf("%s: its groups do not fit its %d rows: pack the set again", t.file.Path, t.count)
 	}
 	return nil
@@ -173,11 +175,10 @@ func (t *Table) Labels() []int32 { return t.y }
 
 // Mapped is how many bytes of the file the rows are.
 func (t *Table) Mapped() int64 {
-	n := int64(0)
 	if t.x != nil {
-		return n + t.x.Bytes
+		return t.x.Bytes
 	}
-	return n + 2*4*int64(len(t.start)) + t.index.Bytes + t.value.Bytes
+	return 2*4*int64(len(t.start)) + t.index.Bytes + t.value.Bytes
 }
 
 // ByteValues are the values of bytes; nil: rows are no bytes.
@@ -312,8 +313,8 @@ func (t *Table) Entries(rows []int32, start func(label int32), put func(column i
 	}
 }
 
-// Bytes is the memory of the labels.
-func (t *Table) Bytes() int64 { return 4 * int64(len(t.y)) }
+// Bytes is the memory of the labels and the groups.
+func (t *Table) Bytes() int64 { return 4 * int64(len(t.y)+len(t.group)) }
 
 // Group is the number of the group of each row, and the column that groups them; none: no column does.
 func (t *Table) Group() (group []int32, by string) { return t.group, t.groupBy }
