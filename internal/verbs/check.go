@@ -22,8 +22,8 @@ func checkCommand() *cli.Command {
 		Usage:     "show all problems of configurations; nothing is run",
 		ArgsUsage: "CONFIG...",
 		Description: "Each problem is one line, file:line:column: key: what; hint, with the source line and a caret below it.\n" +
-			"Exit code 2 with errors; 3 with --strict and warnings; else 0. check reads no data files, except those of csv with --strict:\n" +
-			"plan and run give the warnings that depend on the rows of the data, and without --ranks those that depend on " +
+			"Exit code 2 with errors; 3 with --strict and warnings; else 0. check reads no data files, except those of csv and parquet\n" +
+			"with --strict: plan and run give the warnings that depend on the rows of the data, and without --ranks those that depend on\n" +
 			"the number of ranks.\n" + precedence,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "resolved", Usage: "print every value as YAML, with its origin as a comment"},
@@ -101,10 +101,10 @@ func checkShapes(in *input) configs.Diagnostics {
 	return configs.Diagnostics{d}
 }
 
-// checkData reads the files of csv, and warns of what is doubtful in them. It skips files that are not on this machine: a configuration may
-// be checked where its data are not.
+// checkData reads the files of csv and parquet, and warns of what is doubtful in them. It skips files that are not on this machine: a
+// configuration may be checked where its data are not.
 func checkData(in *input) (warnings configs.Diagnostics) {
-	if in.diags.Failed() || in.cfg.Data.Set != "csv" {
+	if in.diags.Failed() || !in.cfg.Data.IsTable() {
 		return nil
 	}
 	for _, path := range []string{in.cfg.Data.Path, in.cfg.Data.Test} {

@@ -3,6 +3,7 @@ package verbs
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +13,17 @@ import (
 
 	"fluentps/internal/configs"
 	"fluentps/internal/configs/diag"
+	"fluentps/internal/disk/durable"
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
+	"fluentps/internal/show/datapage"
+	pages "fluentps/internal/show/page"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
 	"fluentps/ps/workload/dataset/classes"
 	"fluentps/ps/workload/dataset/csv"
+	"fluentps/ps/workload/dataset/images"
+	"fluentps/ps/workload/dataset/profile"
 )
 
 func dataCommand() *cli.Command {
@@ -26,12 +32,13 @@ func dataCommand() *cli.Command {
 		Usage:     "verify a data set: rows, columns, classes, checksums",
 		ArgsUsage: "CONFIG | SET PATH",
 		Description: "SET is the reader, one of: " + strings.Join(dataset.SetNames(), " ") + ".\n" +
-			"PATH is the folder of idx, cifar10 and images, the archive of npy, and the training file of csv, libsvm and\n" +
-			"ratings; each file may be packed with gzip, zstd or bzip2. Of a file that is mapped (packed, npy) all is read.\n" +
+			"PATH is the folder of idx, cifar10 and images, the archive of npy, and the training file of csv, parquet,\n" +
+			"libsvm and ratings; each file may be packed with gzip, zstd or bzip2. Of a file that is mapped (packed, npy) all is read.\n" +
 			"fluentps data pack writes any set as one file that is mapped.\n" +
 			"--set also takes keys of data beside SET PATH: --set data.label=species.\n" + precedence,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm, ratings and images; with SET PATH only"},
+			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, parquet, libsvm, ratings and images; with SET PATH only"},
+			&cli.StringFlag{Name: "html", Usage: "write a page with histograms, pictures and what may be a mistake to `FILE`, such as set.html"},
 			setFlag(),
 		},
 		Subcommands: []*cli.Command{dataPackCommand()},
@@ -40,16 +47,51 @@ func dataCommand() *cli.Command {
 }
 
 func dataVerb(c *cli.Context) error {
-	spec, err := dataSpec(c)
+	if c.IsSet("html") && c.String("html") == "" {
+		return usagef("data: --html is empty; name the file to write, as in --html set.html")
+	}
+	in, err := dataInput(c)
 	if err != nil {
 		return err
 	}
-	found, err := dataset.Describe(spec)
+	set, err := dataset.Load(in.spec)
+	if err != nil {
+		return &exitError{codeUsage, err.Error()}
+	}
+	found, err := set.Describe()
 	if err != nil {
 		return &exitError{codeUsage, err.Error()}
 	}
 	noteData(c, found.Notes)
-	_, err = fmt.Fprint(c.App.Writer, dataText(found, c.NArg() == 1))
+	if _, err = fmt.Fprint(c.App.Writer, dataText(found, c.NArg() == 1)); err != nil || !c.IsSet("html") {
+		return err
+	}
+	return dataPage(c, in, set, found)
+}
+
+// dataPage writes the page of --html.
+func dataPage(c *cli.Context, in *dataOf, set *dataset.Set, found dataset.Report) error {
+	if err := in.augment.Check(set.Image); err != nil {
+		return &exitError{codeUsage, err.Error()}
+	}
+	seen, err := profile.Of(set, profile.Options{Augment: in.augment, Seed: in.seed})
+	if err != nil {
+		return &exitError{codeUsage, err.Error()}
+	}
+	page, err := datapage.Make(&datapage.Source{Title: in.title, Report: found, Profile: seen, Build: buildText()})
+	if err != nil {
+		return err
+	}
+	out := c.String("html")
+	folder := durable.Below(filepath.Dir(out))
+	defer folder.Close()
+	if err := folder.Err(); err != nil {
+		return usagef("data: --html: %v; name another file", err)
+	}
+	if err := writePageOf(folder, filepath.Base(out), page, pages.Mark(datapage.Verb), "name another file"); err != nil {
+		return usagef("data: --html: %v", err)
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "Page: %s\n", foreign.Text(out))
 	return err
 }
 
@@ -60,27 +102,43 @@ func noteData(c *cli.Context, notes []string) {
 	}
 }
 
+// dataOf is a data set that arguments name.
+type dataOf struct {
+	spec    workload.DataSpec
+	title   string
+	augment images.Augment // of the configuration
+	seed    uint64
+}
+
 // dataSpec is the data set that the arguments name.
 func dataSpec(c *cli.Context) (workload.DataSpec, error) {
+	in, err := dataInput(c)
+	if err != nil {
+		return workload.DataSpec{}, err
+	}
+	return in.spec, nil
+}
+
+func dataInput(c *cli.Context) (*dataOf, error) {
 	args := c.Args().Slice()
 	switch {
 	case len(args) == 1 && slices.Contains(dataset.SetNames(), args[0]):
-		return workload.DataSpec{}, usagef("data: %s needs its PATH, or a CONFIG that describes it; see fluentps data -h", args[0])
+		return nil, usagef("data: %s needs its PATH, or a CONFIG that describes it; see fluentps data -h", args[0])
 	case len(args) == 1:
 		if c.IsSet("test") {
-			return workload.DataSpec{}, usagef("data: --test goes with SET PATH; with a CONFIG use --set data.test=FILE")
+			return nil, usagef("data: --test goes with SET PATH; with a CONFIG use --set data.test=FILE")
 		}
 		in := readInput(c, args[0])
 		if err := in.problem(); err != nil {
-			return workload.DataSpec{}, err
+			return nil, err
 		}
-		return layout.DataSpec(in.cfg), nil
+		return dataOfConfig(in.cfg, in.cfg.Name), nil
 	case len(args) != 2:
-		return workload.DataSpec{}, usagef("data takes CONFIG, or SET PATH, got %d arguments%s; see fluentps data -h", len(args), listed(args))
+		return nil, usagef("data takes CONFIG, or SET PATH, got %d arguments%s; see fluentps data -h", len(args), listed(args))
 	case slices.Contains(dataset.SetNames(), args[1]) && !slices.Contains(dataset.SetNames(), args[0]):
-		return workload.DataSpec{}, usagef("data: SET comes first: fluentps data %s %s", args[1], args[0])
+		return nil, usagef("data: SET comes first: fluentps data %s %s", args[1], args[0])
 	case !slices.Contains(dataset.SetNames(), args[0]):
-		return workload.DataSpec{}, usagef("data: %s", unknown("data set", args[0], dataset.SetNames()))
+		return nil, usagef("data: %s", unknown("data set", args[0], dataset.SetNames()))
 	case c.IsSet("set"):
 		return dataOver(c, args[0], args[1])
 	}
@@ -90,14 +148,19 @@ func dataSpec(c *cli.Context) (workload.DataSpec, error) {
 			s.Regress.On = has
 		}
 	}
-	return s, nil
+	return &dataOf{spec: s, title: args[1]}, nil
+}
+
+// dataOfConfig is the data set of a configuration.
+func dataOfConfig(c *configs.Config, title string) *dataOf {
+	return &dataOf{layout.DataSpec(c), title, c.Data.Augment, c.Seed}
 }
 
 // dataOver is the data set of SET PATH with the keys of --set, as a configuration reads them.
-func dataOver(c *cli.Context, set, path string) (workload.DataSpec, error) {
+func dataOver(c *cli.Context, set, path string) (*dataOf, error) {
 	for _, s := range c.StringSlice("set") {
 		if !strings.HasPrefix(s, "data.") {
-			return workload.DataSpec{}, usagef("data: --set %s: with SET PATH, --set takes the keys of data alone, such as data.label=last", s)
+			return nil, usagef("data: --set %s: with SET PATH, --set takes the keys of data alone, such as data.label=last", s)
 		}
 	}
 	model := "{name: mlp, layers: [1]}" // takes classes and targets
@@ -113,9 +176,9 @@ func dataOver(c *cli.Context, set, path string) (workload.DataSpec, error) {
 	in := &input{file: "SET PATH", src: []byte(text)}
 	in.cfg, in.origins, in.diags = configs.Parse(in.file, in.src, o)
 	if err := in.problem(); err != nil {
-		return workload.DataSpec{}, err
+		return nil, err
 	}
-	return layout.DataSpec(in.cfg), nil
+	return dataOfConfig(in.cfg, path), nil
 }
 
 // classesShown is the most classes that the table lists.
@@ -126,7 +189,7 @@ const classesShown = 100
 func dataText(r dataset.Report, configured bool) string {
 	var b strings.Builder
 	for _, line := range r.Found {
-		fmt.Fprintln(&b, foreign.Text(line))
+		fmt.Fprintln(&b, foreign.Visible(line))
 	}
 	if r.Matrix != (workload.Matrix{}) {
 		ratingsText(&b, r)

@@ -29,7 +29,7 @@ func dataPackCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write the set to `FILE`, such as set.fps"},
 			&cli.BoolFlag{Name: "force", Usage: "replace the file of --out if it exists"},
-			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, libsvm, ratings and images; with SET PATH only"},
+			&cli.StringFlag{Name: "test", Usage: "test `FILE` of csv, parquet, libsvm, ratings and images; with SET PATH only"},
 			setFlag(),
 		},
 		Action: dataPackVerb,

@@ -190,14 +190,19 @@ func claimParts(parts *durable.Folder) error {
 	return parts.Write(partsMark, []byte("fluentps report made the figures and tables of this folder, and replaces them.\n"))
 }
 
-// writePage writes a page of ours. It replaces only such a page.
+// writePage writes a page of reports. It replaces only such a page.
 func writePage(f *durable.Folder, name string, page []byte) error {
+	return writePageOf(f, name, page, reports.Mark, "choose another folder with --out")
+}
+
+// writePageOf writes a page that has a mark. It replaces only such a page; other is what else to do.
+func writePageOf(f *durable.Folder, name string, page []byte, mark, other string) error {
 	old, err := f.ReadFile(name, pageMax)
 	switch {
-	case err == nil && !bytes.Contains(old, []byte(reports.Mark)):
-		return fmt.Errorf("%s exists and was not written by fluentps; move it away, or choose another folder with --out", f.Path(name))
+	case err == nil && !bytes.Contains(old, []byte(mark)):
+		return fmt.Errorf("%s exists and was not written by fluentps; move it away, or %s", f.Path(name), other)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w; choose another folder with --out", err)
+		return fmt.Errorf("%w; %s", err, other)
 	}
 	return f.Write(name, page)
 }

@@ -64,7 +64,7 @@ func dataReader(spec workload.DataSpec, files map[string][]byte) *reader {
 		if err != nil {
 			return "", "", err
 		}
-		report, err := dataset.Describe(s)
+		report, err := set.Describe()
 		if err != nil {
 			return "", "", err
 		}
@@ -93,6 +93,16 @@ func idx(magic uint32, dims []uint32, values ...byte) []byte {
 
 func repeated(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
 
+// fixture is a file of Parquet that Apache Arrow has written.
+func fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join("..", "..", "ps", "workload", "dataset", "parquet", "testdata", name+".parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func dataReaders(t testing.TB) []*reader {
 	x := numpytest.Entry{Name: "x", File: numpytest.File(1, "<f4", false, []int{3, 2}, numpytest.Float32s(0, 1, 2, 3, 0.5, -1))}
 	y := numpytest.Entry{Name: "y", File: numpytest.File(1, "|u1", false, []int{3}, []byte{0, 1, 1})}
@@ -110,6 +120,9 @@ func dataReaders(t testing.TB) []*reader {
 		dataReader(workload.DataSpec{Set: "cifar10"}, cifar),
 		dataReader(workload.DataSpec{Set: "csv", Path: "a", Test: "b"},
 			map[string][]byte{"a": []byte("1,2,0\n3.5,-4e2,1\n \"5\",6,2\n7,8,1\n"), "b.gz": pack([]byte("1,2,0\r\n3,4,1\r\n"))}),
+		dataReader(workload.DataSpec{Set: "parquet", Path: "a", Test: "b", CSV: csv.Options{Missing: csv.MissingMean,
+			Columns: csv.KindsOf([]string{"city", "kind", csv.Others}, []string{string(csv.OneHot), string(csv.OneHot), string(csv.Standardize)})}},
+			map[string][]byte{"a": fixture(t, "zstd-2-dict"), "b": fixture(t, "snappy-1-dict")}),
 		dataReader(workload.DataSpec{Set: "libsvm", Path: "a", Test: "b"},
 			map[string][]byte{"a": []byte("-1 1:2 3:4.5\n+1 2:1\n\n+1 7:-1e-3\n"), "b.gz": pack([]byte("+1 1:1\n-1 2:2\n"))}),
 		dataReader(workload.DataSpec{Set: "ratings", Path: "a", Test: "b"},

@@ -67,7 +67,8 @@ func (w *checks) crossSkew(t *keys.Table) {
 		w.Fatal(by.Key, by.Path, "write "+w.Config.Data.NoGroups(), "is %s, which rows of %s do not have", w.Config.Data.Skew.By,
 			w.Config.Data.Set)
 	case w.Config.Data.Regresses() && (skew.Key != nil || w.Config.Data.Skew.By == "class"):
-		w.Fatal(at.Key, at.Path, "write by: COLUMN of csv, or leave it out", "shares out classes, but rows have targets: data.task is regress")
+		w.Fatal(at.Key, at.Path, "write by: COLUMN of csv or parquet, or leave it out",
+			"shares out classes, but rows have targets: data.task is regress")
 	case w.Config.DealsBatches() || len(w.Config.Work.Shares) > 0:
 		w.Fatal(at.Key, at.Path, "remove it, or the work section",
 			"says which rows a worker has, and work deals all rows by the speed of workers")

@@ -135,11 +135,11 @@ func decayHint(c *configs.Config) string {
 
 // dataHint says how data are scaled.
 func dataHint(c *configs.Config) string {
-	switch c.Data.Set {
-	case "csv":
+	switch {
+	case c.Data.IsTable():
 		return fmt.Sprintf("standardize the columns, as in data.columns: {\"*\": standardize}, or raise data.scale (now %g), by which features "+
 			"are divided", c.Data.Scale)
-	case "ratings":
+	case c.Data.Set == "ratings":
 		return "scale the values of data.path"
 	}
 	if c.Data.Path == "" {
@@ -158,7 +158,7 @@ const unscaled = 20
 // scaleHint names the keys that make features and targets small; "": there is none, or they are small. data is the largest magnitude of a
 // feature.
 func scaleHint(c *configs.Config, data float64) (text string) {
-	if c.Data.Set == "csv" && c.Data.Text.Columns.Kinds == "" && data > unscaled {
+	if c.Data.IsTable() && c.Data.Text.Columns.Kinds == "" && data > unscaled {
 		text = ", or standardize the features by data.columns: {\"*\": standardize}"
 	}
 	if c.Data.Regresses() && c.Data.Path != "" && !c.Data.StandardizesTargets() {

@@ -175,12 +175,3 @@ func TestAllPartsUseTheName(t *testing.T) {
 		t.Errorf("%q", d.Verdict)
 	}
 }
-
-// The style of a page leaves the figures alone: a rule for all elements of a class that shapes have changes the size of their texts.
-func TestAPageDoesNotRestyleItsFigures(t *testing.T) {
-	for _, rule := range regexp.MustCompile(`(?:^|[},\s])\.([a-z]+[0-9]?)\b`).FindAllStringSubmatch(head, -1) {
-		if strings.Contains(plot.Style(), "svg.plot ."+rule[1]+"{") {
-			t.Errorf("the style of the page has a rule for .%s, which shapes of figures have", rule[1])
-		}
-	}
-}

@@ -105,7 +105,7 @@ func Make(runs []*Run, o Options) (*Document, error) {
 		v.Tables = v.Tables[1:] // the ranking stands at the top
 	}
 	var b bytes.Buffer
-	if err := page.Execute(&b, v); err != nil {
+	if err := pageTemplate.Execute(&b, v); err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
 	d.Page = visible(&b)

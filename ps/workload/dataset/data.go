@@ -144,6 +144,7 @@ var sets = []struct {
 	{"idx", "path rows test_rows classes scale normalize", "images", loadIDX},
 	{"cifar10", "path rows test_rows", "images", loadCIFAR10},
 	{"csv", "path test rows test_rows classes features scale label split csv task", "numbers", loadCSV},
+	{parquetSet, "path test rows test_rows classes features scale label split csv task", "numbers", loadParquet},
 	{"libsvm", "path test rows test_rows classes features scale index_base split task", "numbers", loadLIBSVM},
 	{"npy", "path rows test_rows classes scale arrays task", "arrays", loadNPY},
 	{imagesSet, "path test rows test_rows classes scale normalize split pictures task", "images", loadImages},
@@ -262,7 +263,7 @@ func (s Spec) check(uses string) error {
 func (s *Set) SHA256() string {
 	content := s.spec
 	content.Path, content.Test, content.Memory = "", "", 0
-	if s.Name == csvSet {
+	if s.Name == csvSet || s.Name == parquetSet {
 		content.Label = "" // which is in the form
 	}
 	h := sha256.New()
@@ -297,7 +298,7 @@ func (s *Set) SHA256() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Report is the result of Describe.
+// Report is the result of Set.Describe.
 type Report struct {
 	Set         string
 	Cols        int
@@ -325,22 +326,18 @@ type Part struct {
 // Values has the mean, the standard deviation, the smallest and the largest value. All are 0 without values.
 type Values struct{ Mean, Deviation, Min, Max float64 }
 
-// Describe loads a data set and describes it.
-func Describe(s Spec) (Report, error) {
-	set, err := Load(s)
-	if err != nil {
-		return Report{}, err
-	}
-	if err := set.readAll(); err != nil {
+// Describe reads all of a set that is mapped, and describes it.
+func (s *Set) Describe() (Report, error) {
+	if err := s.readAll(); err != nil {
 		return Report{}, err
 	}
 	r := Report{
-		Set: set.Name, Columns: set.Columns, Sample: set.sample(), Cols: set.Train.Cols(), Classes: set.Classes,
-		Matrix: set.Matrix, Files: set.Files, Notes: set.Notes,
-		Targets: set.Targets, ClassNames: set.ClassNames, Found: set.Found, SHA256: set.SHA256(),
-		Train: set.describe(set.Train), Test: set.describe(set.Test),
+		Set: s.Name, Columns: s.Columns, Sample: s.sample(), Cols: s.Train.Cols(), Classes: s.Classes,
+		Matrix: s.Matrix, Files: s.Files, Notes: s.Notes,
+		Targets: s.Targets, ClassNames: s.ClassNames, Found: s.Found, SHA256: s.SHA256(),
+		Train: s.describe(s.Train), Test: s.describe(s.Test),
 	}
-	set.describeColumns()
+	s.describeColumns()
 	return r, nil
 }
 

@@ -264,7 +264,7 @@ func TestGenerated(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	files := idxFiles()
-	r, err := Describe(Spec{Set: "idx", Path: write(t, files)})
+	r, err := described(Spec{Set: "idx", Path: write(t, files)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,15 +277,15 @@ func TestDescribe(t *testing.T) {
 	for name, content := range files {
 		packed[strings.TrimSuffix(name, ".gz")+".gz"] = content
 	}
-	p, err := Describe(Spec{Set: "idx", Path: write(t, packed)})
+	p, err := described(Spec{Set: "idx", Path: write(t, packed)})
 	if err != nil || p.SHA256 != r.SHA256 || len(r.SHA256) != 64 {
 		t.Errorf("packed: %s, plain: %s, error %v", p.SHA256, r.SHA256, err)
 	}
-	if s, _ := Describe(Spec{Set: "idx", Path: write(t, files), Scale: 2}); s.SHA256 == r.SHA256 {
+	if s, _ := described(Spec{Set: "idx", Path: write(t, files), Scale: 2}); s.SHA256 == r.SHA256 {
 		t.Error("another scale has the same sum")
 	}
 	files["t10k-images.idx3-ubyte"] = idx(0x803, []uint32{1, 1, 2}, 255, 1)
-	if s, _ := Describe(Spec{Set: "idx", Path: write(t, files)}); s.SHA256 == r.SHA256 {
+	if s, _ := described(Spec{Set: "idx", Path: write(t, files)}); s.SHA256 == r.SHA256 {
 		t.Error("another pixel has the same sum")
 	}
 }
@@ -304,4 +304,13 @@ func fillAll(t *testing.T, table Table, classes int) {
 			t.Fatalf("row %d has label %d of %d classes", r, y[0], classes)
 		}
 	}
+}
+
+// described loads a set and describes it.
+func described(s Spec) (Report, error) {
+	set, err := Load(s)
+	if err != nil {
+		return Report{}, err
+	}
+	return set.Describe()
 }

@@ -11,12 +11,12 @@ import (
 // Keys are those of section data: they name the data set and how workers share it.
 type Keys struct {
 	Set         string         `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
-	Path        string         `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,libsvm,ratings,npy,images,packed" doc:"the folder (idx, cifar10, images: one folder a class, or train and test with such folders), the training file (csv, libsvm, ratings: lines of row,column,value), .gz or not; csv: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy; images: or a file of csv with names of pictures and their classes; packed: the file that fluentps data pack has written"`
-	Test        string         `yaml:"test,omitempty" form:"path" when:"set=csv,libsvm,ratings,images" doc:"the test file; csv: or a pattern of several; images: the folder or the file of csv"`
+	Path        string         `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,parquet,libsvm,ratings,npy,images,packed" doc:"the folder (idx, cifar10, images: one folder a class, or train and test with such folders), the training file (csv, parquet, libsvm, ratings: lines of row,column,value), .gz or not; csv, parquet: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy; images: or a file of csv with names of pictures and their classes; packed: the file that fluentps data pack has written"`
+	Test        string         `yaml:"test,omitempty" form:"path" when:"set=csv,parquet,libsvm,ratings,images" doc:"the test file; csv, parquet: or a pattern of several; images: the folder or the file of csv"`
 	Split       Split          `yaml:"split"`
 	Text        TextKeys       `yaml:",inline"`
 	Labels      LabelKeys      `yaml:",inline"`
-	Scale       float64        `yaml:"scale" above:"0" when:"set=csv,npy,images" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in files and in arrays of uint8 by 255"`
+	Scale       float64        `yaml:"scale" above:"0" when:"set=csv,parquet,npy,images" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in files and in arrays of uint8 by 255"`
 	Normalize   bool           `yaml:"normalize" when:"set=idx,images" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
 	Stage       string         `yaml:"stage,omitempty" form:"path" when:"set=packed" doc:"a folder on the disk of each host, into which a run copies the pack, once for all ranks of the host; auto: the one that SLURM_TMPDIR or TMPDIR names"`
 	Pictures    Pictures       `yaml:"pictures"`
@@ -39,8 +39,8 @@ type Keys struct {
 
 // Split makes test rows of training rows.
 type Split struct {
-	Test float64 `yaml:"test,omitempty" above:"0" below:"1" when:"set=csv,libsvm,ratings,images" doc:"the share of the rows of data.path that are test rows, in place of data.test"`
-	Seed uint64  `yaml:"seed" when:"set=csv,libsvm,ratings,images" doc:"picks the test rows; they do not depend on the seed of the run, so runs with several seeds have the same"`
+	Test float64 `yaml:"test,omitempty" above:"0" below:"1" when:"set=csv,parquet,libsvm,ratings,images" doc:"the share of the rows of data.path that are test rows, in place of data.test"`
+	Seed uint64  `yaml:"seed" when:"set=csv,parquet,libsvm,ratings,images" doc:"picks the test rows; they do not depend on the seed of the run, so runs with several seeds have the same"`
 }
 
 // Pictures are how those of images become rows.
@@ -64,20 +64,20 @@ func (p Pictures) options() (o images.Options) {
 
 // LabelKeys are the keys of what rows are labelled with.
 type LabelKeys struct {
-	Task    string `yaml:"task" values:"classify,regress" when:"set=csv,libsvm,npy,images,packed,generated" doc:"what rows are labelled with: classify: classes; regress: targets, which are numbers to predict"`
+	Task    string `yaml:"task" values:"classify,regress" when:"set=csv,parquet,libsvm,npy,images,packed,generated" doc:"what rows are labelled with: classify: classes; regress: targets, which are numbers to predict"`
 	Targets string `yaml:"targets" values:"plain,standardize" when:"task=regress" doc:"plain: the model predicts targets as the files have them; standardize: with mean 0 and standard deviation 1 over the training rows; evaluations report MSE and MAE in the unit of the files all the same"`
 }
 
-// TextKeys are the keys of csv, and one of libsvm.
+// TextKeys are the keys of csv and parquet, and one of libsvm.
 type TextKeys struct {
 	IndexBase string      `yaml:"index_base" values:"auto,0,1" when:"set=libsvm" doc:"the number of the first feature in the file; auto: 0 if an index 0 occurs, else 1"`
-	Label     string      `yaml:"label" form:"column" when:"set=csv" doc:"the column of the class: last, first, its name in the header, or its number from 1"`
+	Label     string      `yaml:"label" form:"column" when:"set=csv,parquet" doc:"the column of the class: last, first, its name in the header, or its number from 1"`
 	Header    string      `yaml:"header" values:"auto,true,false" when:"set=csv" doc:"true: the first line has the names of the columns; auto: it does if its fields are words, and the lines below it have numbers"`
 	Delimiter string      `yaml:"delimiter" values:"auto,comma,semicolon,tab,bar,space" when:"set=csv" doc:"what separates values; auto: what cuts the first 100 lines into as many values"`
 	Decimal   string      `yaml:"decimal" values:"point,comma" when:"set=csv" doc:"what stands before the fraction of a number: 1.5 or 1,5"`
-	Drop      []string    `yaml:"drop,omitempty" form:"column" when:"set=csv" doc:"columns that are left out, by name or by number from 1"`
-	Columns   csv.Columns `yaml:"columns,omitempty" when:"set=csv" doc:"what columns are that are not plain numbers: onehot (a text becomes a column for each text of the training rows), standardize (mean 0 and standard deviation 1 over the training rows) or number; \"*\" stands for all others"`
-	Missing   string      `yaml:"missing" values:"error,mean" when:"set=csv" doc:"what becomes of missing values, such as NA: an error, or the mean of their column over the training rows; missing texts make all of their columns 0"`
+	Drop      []string    `yaml:"drop,omitempty" form:"column" when:"set=csv,parquet" doc:"columns that are left out, by name or by number from 1"`
+	Columns   csv.Columns `yaml:"columns,omitempty" when:"set=csv,parquet" doc:"what columns are that are not plain numbers: onehot (a text becomes a column for each text of the training rows), standardize (mean 0 and standard deviation 1 over the training rows) or number; \"*\" stands for all others"`
+	Missing   string      `yaml:"missing" values:"error,mean" when:"set=csv,parquet" doc:"what becomes of missing values, such as NA: an error, or the mean of their column over the training rows; missing texts make all of their columns 0"`
 }
 
 // The values of task and of targets that are no defaults, and one that is.
@@ -89,7 +89,8 @@ const (
 
 // Regresses says whether rows have targets.
 func (d Keys) Regresses() bool {
-	return d.Labels.Task == taskRegress && slices.Contains([]string{"csv", "libsvm", npySet, imagesSet, packedSet, "generated"}, d.Set)
+	return d.Labels.Task == taskRegress && slices.Contains([]string{csvSet, parquetSet,
+		"libsvm", npySet, imagesSet, packedSet, "generated"}, d.Set)
 }
 
 // StandardizesTargets says whether these have mean 0 and standard deviation 1.
@@ -174,7 +175,7 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 			s.Scale = 0
 		}
 		s.Split = d.split()
-	case "csv":
+	case csvSet, parquetSet:
 		s.Label, s.CSV = d.Text.options()
 		if d.Skew.By != byClass {
 			s.CSV.Group = d.Skew.By
@@ -197,3 +198,6 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 	}
 	return s
 }
+
+// IsTable says whether rows come from tables whose columns have names or numbers: csv and parquet.
+func (k *Keys) IsTable() bool { return k.Set == csvSet || k.Set == parquetSet }

@@ -271,7 +271,7 @@ func TestDamagedPacksFailTheBatch(t *testing.T) {
 	if err := batch.Take(damaged.Train, []int32{5}); err == nil || !strings.Contains(err.Error(), "bad.fps: block 0 of section train/x") {
 		t.Errorf("a damaged block: %v", err)
 	}
-	if _, err := Describe(Spec{Set: packedSet, Path: bad}); err == nil || !strings.Contains(err.Error(), "block 0 of section train/x") {
+	if _, err := described(Spec{Set: packedSet, Path: bad}); err == nil || !strings.Contains(err.Error(), "block 0 of section train/x") {
 		t.Errorf("fluentps data finds nothing: %v", err)
 	}
 	if err := os.Truncate(path, 4096); err != nil {

@@ -28,7 +28,7 @@ func TestRatings(t *testing.T) {
 	}
 	expect(t, set.Train, []int32{0, 1}, []float32{3, 1, 2.5, 0, 2, -3}, []int32{0, 0})
 	expect(t, set.Test, []int32{0, 1}, []float32{5, 0, -1, 1, 7, 0}, []int32{0, 0})
-	r, err := Describe(spec)
+	r, err := described(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

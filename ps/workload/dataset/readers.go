@@ -43,7 +43,10 @@ func (t textRows) fillSparse(e *Entries, y []int32, rows []int32) {
 	}
 }
 
-const csvSet = "csv"
+const (
+	csvSet     = "csv"
+	parquetSet = "parquet"
+)
 
 // noteTwice notes files with the same bytes. The first ones are training files.
 func noteTwice(in *files.Reading, training int) {
@@ -62,7 +65,12 @@ func noteTwice(in *files.Reading, training int) {
 	}
 }
 
-func loadCSV(s Spec, in *files.Reading) (*Set, error) {
+func loadCSV(s Spec, in *files.Reading) (*Set, error) { return loadTable(s, in, csv.Read) }
+
+func loadParquet(s Spec, in *files.Reading) (*Set, error) { return loadTable(s, in, csv.ReadParquet) }
+
+func loadTable(s Spec, in *files.Reading, read func(paths, tests []string, o csv.Options, in *files.Reading) (train, test *csv.Table,
+	found csv.Found, err error)) (*Set, error) {
 	o := s.CSV
 	o.Label, o.Scale, o.Classes, o.Features, o.Split, o.Seed = s.Label, s.Scale, s.Classes, s.Features, s.Split.Test, s.Split.Seed
 	o.Regress = s.Regress.On
@@ -79,7 +87,7 @@ func loadCSV(s Spec, in *files.Reading) (*Set, error) {
 			return nil, err
 		}
 	}
-	train, test, found, err := csv.Read(paths, tests, o, in)
+	train, test, found, err := read(paths, tests, o, in)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func TestRealSets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := c.spec(t)
-			r, err := Describe(spec)
+			r, err := described(spec)
 			if err != nil {
 				t.Fatal(err)
 			}

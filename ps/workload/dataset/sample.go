@@ -43,3 +43,20 @@ func (s *Set) count(t Table, counts []int) {
 		counts[y[0]]++
 	}
 }
+
+// Shades are the values of the darkest and the brightest byte of each channel of images; nil: the rows are no bytes.
+func (s *Set) Shades() (black, white []float32) {
+	b, ok := whole(s.Train).(byteRows)
+	if !ok || s.Image == (Image{}) {
+		return nil, nil
+	}
+	values := b.byteValues()
+	for c := range s.Image.Channels {
+		if len(values) == 0 {
+			return nil, nil
+		}
+		of := &values[min(c, len(values)-1)]
+		black, white = append(black, of[0]), append(white, of[255])
+	}
+	return black, white
+}

@@ -16,8 +16,8 @@ import (
 
 // Skew deals rows unequally, as federated work has them. At most one of the two is set.
 type Skew struct {
-	Dirichlet float64 `yaml:"dirichlet,omitempty" min:"0.001" max:"1e6" when:"set=idx,cifar10,csv,libsvm,npy,images,packed,generated,generated_sparse" doc:"each class is shared out by a draw from a Dirichlet distribution of this concentration: 0.1 leaves a worker few classes, and 100 makes all alike"`
-	By        string  `yaml:"by,omitempty" form:"column" when:"set=idx,cifar10,csv,libsvm,npy,images,packed,generated,generated_sparse,ratings,generated_ratings" doc:"rows with the same value stay together: class; csv: or a column, by name or number, which then is no feature; ratings: row or column"`
+	Dirichlet float64 `yaml:"dirichlet,omitempty" min:"0.001" max:"1e6" when:"set=idx,cifar10,csv,parquet,libsvm,npy,images,packed,generated,generated_sparse" doc:"each class is shared out by a draw from a Dirichlet distribution of this concentration: 0.1 leaves a worker few classes, and 100 makes all alike"`
+	By        string  `yaml:"by,omitempty" form:"column" when:"set=idx,cifar10,csv,parquet,libsvm,npy,images,packed,generated,generated_sparse,ratings,generated_ratings" doc:"rows with the same value stay together: class; csv: or a column, by name or number, which then is no feature; ratings: row or column"`
 }
 
 // The values of Skew.By that are no columns of csv.

@@ -197,8 +197,9 @@ const question = `(() => {
     hidden: plots.filter(p => !seen(p) || p.querySelectorAll("path,text").length < 2).map(p => p.getAttribute("aria-labelledby")),
     smallest: Math.min(...plots.map(p => 12 * p.getBoundingClientRect().width / p.viewBox.baseVal.width)),
     figures: [...document.querySelectorAll("figure")].map(f => f.id),
-    scripts: document.querySelectorAll("script,iframe,object,embed,link,img,image,use,foreignObject,base,form").length,
+    scripts: document.querySelectorAll("script,iframe,object,embed,link,img:not([src^='data:image/png;base64,']),image,use,foreignObject,base,form").length,
     handlers: [...document.querySelectorAll("*")].filter(e => [...e.attributes].some(a => a.name.startsWith("on"))).length,
+    broken: [...document.images].filter(i => !i.complete || i.naturalWidth == 0 || !i.alt || i.getBoundingClientRect().width < 20).map(i => i.alt),
     untitled: plots.filter(p => p.getAttribute("aria-labelledby").split(" ").some(id => document.querySelectorAll("#" + id).length != 1)).length,
   }
 })()`
@@ -206,7 +207,7 @@ const question = `(() => {
 type answer struct {
 	Width, Plots, Scripts, Handlers, Untitled, Texts int
 	Smallest                                         float64
-	Hidden, Figures, Outside, Over                   []string
+	Hidden, Figures, Outside, Over, Broken           []string
 }
 
 // textMin is the size of the smallest text that is readable, in pixels.
@@ -283,6 +284,9 @@ func judge(a answer, width int, ids []string) (problems []string) {
 	for _, text := range a.Over {
 		say("a text lies on another: %s", text)
 	}
+	for _, what := range a.Broken {
+		say("a picture is not seen, or has no text for those who cannot see it: %q", what)
+	}
 	if a.Scripts+a.Handlers > 0 {
 		say("%d elements that run or load something, %d handlers", a.Scripts, a.Handlers)
 	}
@@ -302,8 +306,8 @@ func (c *chromium) complaints(address string) (problems []string) {
 		}
 		switch e.Method {
 		case "Network.requestWillBeSent":
-			if err := json.Unmarshal(e.Params, &p); err != nil || p.Request.URL != address {
-				problems = append(problems, "a request for "+p.Request.URL)
+			if err := json.Unmarshal(e.Params, &p); err != nil || p.Request.URL != address && !strings.HasPrefix(p.Request.URL, "data:image/png;") {
+				problems = append(problems, fmt.Sprintf("a request for %.80s", p.Request.URL))
 			}
 		case "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded":
 			problems = append(problems, "the console says "+string(e.Params))

@@ -11,13 +11,14 @@ type Line struct {
 	Thin   bool // one of many
 }
 
-// XY is a chart of lines. With Bars the points are columns of a histogram, and there is one line.
+// XY is a chart of lines. With Bars the points of the first line are columns of a histogram, BarWidth wide; others are drawn over them.
 type XY struct {
 	ID, Title, Desc string
 	XLabel, YLabel  string
 	WholeX          bool
 	ZeroY           bool // the axis begins at 0
 	Bars            bool
+	BarWidth        float64 // in units of x; 0: each column is one whole number
 	Goal            float64 // a horizontal mark; 0: none
 	GoalLabel       string
 	Lines           []Line
@@ -43,8 +44,8 @@ func (c *XY) Scene() *Scene {
 		return s
 	}
 	x := newAxis(lo.X, hi.X, 5, c.WholeX, true)
-	if c.Bars {
-		x = newAxis(lo.X-0.5, hi.X+0.5, 6, true, true)
+	if half := c.barWidth() / 2; c.Bars {
+		x = newAxis(lo.X-half, hi.X+half, 6, c.BarWidth == 0, true)
 	}
 	y := newAxis(lo.Y, hi.Y, 5, false, false)
 	margin := 0.0
@@ -54,11 +55,11 @@ func (c *XY) Scene() *Scene {
 	x.from, x.to = padding+margin+7, width-padding-6
 	y.from, y.to = bottom, top
 	c.frame(s, x, y)
-	if c.Bars {
-		c.columns(s, x, y)
-		return s
-	}
 	for i := range c.Lines {
+		if i == 0 && c.Bars {
+			c.columns(s, x, y)
+			continue
+		}
 		c.Lines[i].draw(s, x, y)
 	}
 	c.goal(s, x, y)
@@ -99,6 +100,12 @@ func (c *XY) legend() (entries []entry) {
 			continue
 		}
 		seen[l.Label] = true
+		if i == 0 && c.Bars {
+			entries = append(entries, entry{l.Label, func(s *Scene, at Point) {
+				s.area(Series(l.Style), box(at.X, at.Y-6, at.X+25, at.Y+6))
+			}})
+			continue
+		}
 		entries = append(entries, entry{l.Label, func(s *Scene, at Point) {
 			s.line(Series(l.Style), 2, dashes[l.Style%len(dashes)], []Point{{at.X, at.Y}, {at.X + 25, at.Y}})
 			if l.Marked {
@@ -184,17 +191,23 @@ func (s *Scene) across(x axis, y, top float64) {
 	s.line(Muted, 1, nil, marks...)
 }
 
+func (c *XY) barWidth() float64 {
+	if c.BarWidth > 0 {
+		return c.BarWidth
+	}
+	return 1
+}
+
 func (c *XY) columns(s *Scene, x, y axis) {
 	var bars [][]Point
-	half := math.Max(0.6, math.Min(20, 0.42*(x.to-x.from)/(x.hi-x.lo)))
-	for _, l := range c.Lines {
-		for _, p := range l.Points {
-			if drawable(p.X) && drawable(p.Y) && p.Y > 0 {
-				bars = append(bars, box(x.at(p.X)-half, y.at(p.Y), x.at(p.X)+half, y.at(0)))
-			}
+	half := math.Max(0.6, math.Min(20, 0.42*c.barWidth()*(x.to-x.from)/(x.hi-x.lo)))
+	l := &c.Lines[0]
+	for _, p := range l.Points {
+		if drawable(p.X) && drawable(p.Y) && p.Y > 0 {
+			bars = append(bars, box(x.at(p.X)-half, y.at(p.Y), x.at(p.X)+half, y.at(0)))
 		}
 	}
-	s.area(Series(0), bars...)
+	s.area(Series(l.Style), bars...)
 }
 
 func (l *Line) draw(s *Scene, x, y axis) {

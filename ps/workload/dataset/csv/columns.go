@@ -154,7 +154,7 @@ func (o *Options) schemeOf(path string, d *dialect) (s *scheme, err error) {
 		}
 	}
 	if s.kept == 0 {
-		return nil, fmt.Errorf("data: %s: no column is left beside the %s: is data.delimiter right?", path, o.labelWord())
+		return nil, fmt.Errorf("data: %s: no column is left beside the %s: are data.drop and data.delimiter right?", path, o.labelWord())
 	}
 	return s, nil
 }

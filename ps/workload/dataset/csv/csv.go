@@ -76,6 +76,10 @@ type Found struct {
 // Read reads the training files, and the test files or a split of the training rows. test has no rows if there is neither.
 func Read(paths, tests []string, o Options, in *files.Reading) (train, test *Table, found Found, err error) {
 	r := &reader{Options: &o, in: in}
+	return r.readAll(paths, tests)
+}
+
+func (r *reader) readAll(paths, tests []string) (train, test *Table, found Found, err error) {
 	train, test = &Table{}, &Table{}
 	if err := r.files(paths, train); err != nil {
 		return nil, nil, found, err

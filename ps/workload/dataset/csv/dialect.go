@@ -321,21 +321,25 @@ func unquoted(field string) (value string, ok bool) {
 
 // checkHeader fails for names that tell nothing, or something else than those of the first file.
 func (d *dialect) checkHeader(path string, n int, s *scheme, like *dialect) error {
+	at := path
+	if n > 0 {
+		at += ":" + strconv.Itoa(n)
+	}
 	seen := map[string]int{}
 	for i, name := range d.header {
 		switch before, twice := seen[name]; {
 		case name == "" && i == s.label:
-			return fmt.Errorf("data: %s:%d: column %d of the header has no name, and would be the class: name the column of the class in "+
-				"data.label, and leave this one out by data.drop: [%d]", path, n, i+1, i+1)
+			return fmt.Errorf("data: %s: column %d of the header has no name, and would be the class: name the column of the class in "+
+				"data.label, and leave this one out by data.drop: [%d]", at, i+1, i+1)
 		case name == "" && (i >= len(s.ops) || s.ops[i] != opSkip):
-			return fmt.Errorf("data: %s:%d: column %d of the header has no name, as the numbers of rows that pandas and R write; "+
-				"set data.drop: [%d] to leave it out, or write the file without it (index=False, row.names=FALSE)", path, n, i+1, i+1)
+			return fmt.Errorf("data: %s: column %d of the header has no name, as the numbers of rows that pandas and R write; "+
+				"set data.drop: [%d] to leave it out, or write the file without it (index=False, row.names=FALSE)", at, i+1, i+1)
 		case twice && name != "":
-			return fmt.Errorf("data: %s:%d: columns %d and %d of the header are both %s; rename one of them", path, n, before+1, i+1,
+			return fmt.Errorf("data: %s: columns %d and %d of the header are both %s; rename one of them", at, before+1, i+1,
 				files.Clip(name))
 		}
 		if err := text.CheckUTF8("column", name); err != nil {
-			return fmt.Errorf("data: %s:%d: %w", path, n, err)
+			return fmt.Errorf("data: %s: %w", at, err)
 		}
 		seen[name] = i
 	}
@@ -344,9 +348,9 @@ func (d *dialect) checkHeader(path string, n int, s *scheme, like *dialect) erro
 	}
 	for i, name := range d.header {
 		if i >= len(like.header) || like.header[i] != name {
-			return fmt.Errorf("data: %s:%d: column %d of the header is %s, and in the training file it is %s; write both files with "+
-				"the same columns", path, n, i+1, files.Clip(name), files.Clip(append(like.header, make([]string, i+1)...)[i]))
+			return fmt.Errorf("data: %s: column %d of the header is %s, and in the training file it is %s; write both files with "+
+				"the same columns", at, i+1, files.Clip(name), files.Clip(append(like.header, make([]string, i+1)...)[i]))
 		}
 	}
-	return fmt.Errorf("data: %s:%d: the header has %d columns, and in the training file %d", path, n, len(d.header), len(like.header))
+	return fmt.Errorf("data: %s: the header has %d columns, and in the training file %d", at, len(d.header), len(like.header))
 }

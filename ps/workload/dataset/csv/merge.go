@@ -19,6 +19,9 @@ type merger struct {
 
 // at makes an error of a mistake in a block.
 func (m *merger) at(j *job, f *fault, err error) error {
+	if m.isParquet {
+		return fmt.Errorf("data: %s:%s: %w", m.src.Path, m.scheme.rowOf(j.line+f.line, f.column), err)
+	}
 	return fmt.Errorf("data: %s:%s: %w", m.src.Path, place(j.line+f.line, f.column), err)
 }
 
@@ -121,7 +124,11 @@ func (m *merger) reserve(bytes int) error {
 	if m.src.Packed() || m.src.Size < 0 || len(m.t.y) == 0 {
 		return nil
 	}
-	rows := int(float64(len(m.t.y)) * float64(m.src.Size) / float64(bytes) * 1.02)
+	return m.reserveRows(int(float64(len(m.t.y)) * float64(m.src.Size) / float64(bytes) * 1.02))
+}
+
+// reserveRows makes room for so many rows of the table, unless they take much of the memory that is left.
+func (m *merger) reserveRows(rows int) error {
 	more := rows - len(m.t.y)
 	need := int64(rows) * int64(4*m.scheme.kept+8*len(m.scheme.wide)+4)
 	if more <= 0 || need > m.in.Left()/2 {

@@ -23,12 +23,20 @@ type reader struct {
 	scheme *scheme  // of all files
 	labels classes.Labels
 
+	isParquet bool // the files are of Parquet, not text
+
 	missing, comments int
 }
 
 // files reads files into one table.
 func (r *reader) files(paths []string, t *Table) error {
 	for _, path := range paths {
+		if r.isParquet {
+			if err := r.parquet(path, t); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := r.in.Read(path, files.TextHint, func(src *files.Source) error { return r.file(src, t) }); err != nil {
 			return err
 		}

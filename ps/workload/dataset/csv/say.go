@@ -12,15 +12,17 @@ import (
 // say records in a line what was found, if the files are not plain ones: numbers with commas between them, and nothing else.
 func (r *reader) say(path string, train, test *Table, found *Found) {
 	d, s := r.first, r.scheme
-	if d.sep == ',' && d.point == '.' && d.header == nil && found.Names == nil && r.comments == 0 && len(s.texts)+len(s.wide) == 0 &&
-		r.missing == 0 && r.Split == 0 && r.Drop == "" && r.Label == "" {
+	if !r.isParquet && d.sep == ',' && d.point == '.' && d.header == nil && found.Names == nil && r.comments == 0 &&
+		len(s.texts)+len(s.wide) == 0 && r.missing == 0 && r.Split == 0 && r.Drop == "" && r.Label == "" {
 		return
 	}
-	parts := []string{"no header"}
-	if d.header != nil {
+	parts := []string{"no header", delimiterName(d.sep)}
+	switch {
+	case r.isParquet:
+		parts = []string{"Parquet with " + text.Counted(len(s.ops), "column")}
+	case d.header != nil:
 		parts[0] = "header found"
 	}
-	parts = append(parts, delimiterName(d.sep))
 	if d.point == ',' {
 		parts = append(parts, "decimal commas")
 	}

@@ -24,7 +24,10 @@ type kind struct {
 	wayOut string                                   // if it is not read: what to do
 }
 
-const gzipName = "gzip"
+const (
+	gzipName     = "gzip"
+	parquetMagic = "PAR1"
+)
 
 // kinds are those that no reader of text or images takes for its own.
 var kinds = []kind{
@@ -39,7 +42,7 @@ var kinds = []kind{
 	{magic: "\x89HDF\r\n\x1a\n", name: "a file of HDF5", wayOut: "write its arrays as files of NumPy, which data.set: npy maps:\n" +
 		"  import h5py, numpy as np\n  with h5py.File(\"FILE\") as f:\n      print(list(f))\n      np.save(\"x.npy\", f[\"x\"])\n" +
 		"      np.save(\"y.npy\", f[\"y\"])"},
-	{magic: "PAR1", name: "a file of Parquet", wayOut: `write it as CSV: pandas.read_parquet("FILE").to_csv("FILE.csv", index=False)`},
+	{magic: parquetMagic, name: "a file of Parquet", wayOut: "set data.set: parquet, which takes the keys of csv"},
 	{magic: "ARROW1", name: "a file of Arrow or Feather", wayOut: `write it as CSV: pandas.read_feather("FILE").to_csv("FILE.csv", index=False)`},
 	{magic: "\x93NUMPY", name: "an array of NumPy", wayOut: "set data.set: npy, and data.path to the folder of the .npy files"},
 	{magic: "SQLite format 3\x00", name: "a database of SQLite", wayOut: `write a table as CSV: sqlite3 -header -csv FILE "SELECT * FROM t" >t.csv`},

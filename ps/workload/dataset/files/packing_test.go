@@ -110,9 +110,11 @@ func TestOtherKinds(t *testing.T) {
 	for want, b := range map[string]string{
 		"f is packed with xz; unpack it: xz --decompress --keep f": "\xfd7zXZ\x00\x00", "an archive of 7-Zip": "7z\xbc\xaf\x27\x1c",
 		"an archive of zip": "PK\x03\x04", "save the sheet as CSV": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", `h5py.File("f")`: "\x89HDF\r\n\x1a\n",
-		`pandas.read_parquet("f")`: "PAR1", "a file of Arrow": "ARROW1\x00\x00", "set data.set: npy": "\x93NUMPY\x01\x00", "a database of SQLite": "SQLite format 3\x00",
-		"iconv -f UTF-16": "\xff\xfe1\x00", "a page of HTML": "<!DOCTYPE html>", "git lfs pull": "version https://git-lfs.github.com/spec/v1",
-		"tar -xf f": string(tar), "write.csv(readRDS": "X\n\x00\x00\x00\x03", "is an archive of tar": string(gzipped(tar)),
+		"set data.set: parquet": "PAR1", "a file of Arrow": "ARROW1\x00\x00", "set data.set: npy": "\x93NUMPY\x01\x00",
+		"a database of SQLite": "SQLite format 3\x00",
+		"iconv -f UTF-16":      "\xff\xfe1\x00", "a page of HTML": "<!DOCTYPE html>",
+		"git lfs pull": "version https://git-lfs.github.com/spec/v1",
+		"tar -xf f":    string(tar), "write.csv(readRDS": "X\n\x00\x00\x00\x03", "is an archive of tar": string(gzipped(tar)),
 		"a PDF": "%PDF-1.4", "a picture (PNG)": "\x89PNG\r\n\x1a\n", "a picture (JPEG)": "\xff\xd8\xff\xe0",
 	} {
 		if _, _, err := read([]byte(b)); err == nil || !strings.Contains(err.Error(), want) {

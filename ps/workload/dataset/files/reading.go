@@ -3,9 +3,14 @@ package files
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"unsafe"
 )
 
@@ -42,6 +47,37 @@ func (in *Reading) Read(path, hint string, parse func(src *Source) error) error 
 		return err
 	}
 	in.Files = append(in.Files, src.Sum())
+	return nil
+}
+
+// ReadAt opens a file whose parts are read in any order, and records the sum of all of its bytes. If the file does not exist, hint says
+// where to get it.
+func (in *Reading) ReadAt(path, hint string, parse func(file io.ReaderAt, size int64) error) error {
+	f, err := openFile(path, hint)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size := sizeOf(f)
+	if size < 0 {
+		return fmt.Errorf("data: %s is no regular file, and its parts are read in any order; write it to a file", path)
+	}
+	head := make([]byte, headBytes)
+	n, _ := f.ReadAt(head, 0) // of a shorter file there are fewer; its parser reports what is missing
+	switch kind := kindOf(head[:n]); {
+	case kind.unpack != nil:
+		return fmt.Errorf("data: %s is packed with %s, and its parts are read in any order; unpack it", f.Name(), kind.name)
+	case kind.name != "" && kind.magic != parquetMagic:
+		return fmt.Errorf("data: %s is %s; %s", path, kind.name, strings.ReplaceAll(kind.wayOut, "FILE", path))
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, size)); err != nil {
+		return fmt.Errorf("data: %w", err)
+	}
+	if err := parse(f, size); err != nil {
+		return err
+	}
+	in.Files = append(in.Files, Sum{Path: path, Name: filepath.Base(path), Bytes: size, SHA256: hex.EncodeToString(sum.Sum(nil))})
 	return nil
 }
 

@@ -41,6 +41,14 @@ func (m Missing) Is(target error) bool { return target == fs.ErrNotExist }
 // open opens path. If it does not exist, it opens the packed file beside it, as path.gz, or the unpacked one, as path without .gz. hint
 // says where to get a missing file.
 func open(path, hint string) (*Source, error) {
+	f, err := openFile(path, hint)
+	if err != nil {
+		return nil, err
+	}
+	return NewSource(f.Name(), f, sizeOf(f))
+}
+
+func openFile(path, hint string) (*os.File, error) {
 	if path == "" {
 		return nil, errors.New("data: path is empty")
 	}
@@ -71,7 +79,7 @@ func open(path, hint string) (*Source, error) {
 	case err != nil:
 		return nil, fmt.Errorf("data: %w", err)
 	}
-	return NewSource(f.Name(), f, sizeOf(f))
+	return f, nil
 }
 
 // TextHint is the hint of readers of text files, whose keys have the paths themselves.

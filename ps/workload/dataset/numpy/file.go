@@ -51,7 +51,7 @@ var packers = []struct{ first, name, way string }{
 	{"\xfd7zXZ", "xz", "unpack it with unxz"},
 	{"\x28\xb5\x2f\xfd", "zstd", "unpack it with unzstd"},
 	{"\x89HDF", "HDF5", "write it as .npy: import h5py, numpy; numpy.save('x.npy', h5py.File('FILE')['NAME'][:])"},
-	{"PAR1", "Parquet", "write it as .npy: import pandas, numpy; numpy.save('x.npy', pandas.read_parquet('FILE').to_numpy('float32'))"},
+	{"PAR1", "Parquet", "set data.set: parquet"},
 	{"\x80\x02", "Python's pickle", "it can run code, so save it with numpy.save"},
 	{"\x80\x03", "Python's pickle", "it can run code, so save it with numpy.save"},
 	{"\x80\x04", "Python's pickle", "it can run code, so save it with numpy.save"},

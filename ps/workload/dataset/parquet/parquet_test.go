@@ -1,0 +1,287 @@
+package parquet
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+	"pgregory.net/rapid"
+)
+
+// all are the values of a file, as texts.
+func all(file []byte, skip ...string) (names []string, rows [][]string, err error) {
+	f, err := Open(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return nil, nil, err
+	}
+	left := make([]bool, len(f.Columns))
+	for i, c := range f.Columns {
+		names = append(names, c.Name)
+		for _, name := range skip {
+			left[i] = left[i] || name == c.Name
+		}
+		if c.Refused != "" && !left[i] {
+			return nil, nil, fmt.Errorf("%s %s", c.Name, c.Refused)
+		}
+	}
+	err = f.Each(left, func(b *Batch) error {
+		for i := range b.N {
+			row := make([]string, len(f.Columns))
+			for k, values := range b.Values {
+				if values != nil {
+					row[k] = values[i].String()
+				}
+			}
+			rows = append(rows, row)
+		}
+		return nil
+	})
+	if err == nil && int64(len(rows)) != f.Rows {
+		err = fmt.Errorf("%d rows, want %d", len(rows), f.Rows)
+	}
+	return names, rows, err
+}
+
+// Files that Apache Arrow's writer made (tests/accept/arrow) have the values of the table that it wrote as text.
+func TestFilesOfArrow(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "table.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob("testdata/*.parquet")
+	if len(files) != 3 {
+		t.Fatalf("%d files of Parquet, want 3", len(files))
+	}
+	for _, path := range files {
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, rows, err := all(file)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if strings.Join(names, ",") != strings.Join(want[0], ",") || len(rows) != len(want)-1 {
+			t.Fatalf("%s: %d rows of %v", path, len(rows), names)
+		}
+		for r, row := range rows {
+			for c, got := range row {
+				a, errA := strconv.ParseFloat(got, 64)
+				b, errB := strconv.ParseFloat(want[r+1][c], 64)
+				if got != want[r+1][c] && (errA != nil || errB != nil || a != b) {
+					t.Errorf("%s: row %d, column %s is %q, want %q", path, r+1, names[c], got, want[r+1][c])
+				}
+			}
+		}
+	}
+}
+
+type times struct {
+	A float64  `parquet:"a"`
+	T int64    `parquet:"t,timestamp"`
+	L []int32  `parquet:"l"`
+	U [16]byte `parquet:"u,uuid"`
+	N *float64 `parquet:"n,optional"`
+	Y string   `parquet:"y"`
+	P *struct{ Q int32 }
+}
+
+func written[T any](t testing.TB, rows []T, o ...parquet.WriterOption) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[T](&b, o...)
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// Columns of other kinds are refused by name, and left out by name. NaN is a missing value.
+func TestOtherColumns(t *testing.T) {
+	nan := math.NaN()
+	file := written(t, []times{{A: 1, L: []int32{1, 2}, Y: "x"}, {A: -2.5, N: &nan, Y: "y"}})
+	f, err := Open(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := map[string]string{}
+	for _, c := range f.Columns {
+		refused[c.Name] = c.Refused
+	}
+	for name, want := range map[string]string{"a": "", "t": "has times", "l": "has lists or groups of values",
+		"u": "has values of the kind uuid",
+		"n": "", "y": "", "P": "has lists or groups of values"} {
+		if refused[name] != want {
+			t.Errorf("column %s: %q, want %q", name, refused[name], want)
+		}
+	}
+	_, rows, err := all(file, "t", "l", "u", "P")
+	if err != nil || fmt.Sprint(rows) != "[[1     x ] [-2.5     y ]]" {
+		t.Errorf("%q, %v", rows, err)
+	}
+}
+
+func TestHalf(t *testing.T) {
+	for bits, want := range map[uint16]float64{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: 0x1p-24, 0x8001: -0x1p-24, 0x0400: 0x1p-14,
+		0x3555: 0.333251953125, 0x7c00: math.Inf(1), 0xfc00: math.Inf(-1)} {
+		if got := half([]byte{byte(bits), byte(bits >> 8)}); got != want {
+			t.Errorf("%#04x is %g, want %g", bits, got, want)
+		}
+	}
+	if !math.IsNaN(half([]byte{1, 0x7c})) || !math.IsNaN(half([]byte{1})) {
+		t.Error("NaN is a number")
+	}
+}
+
+func TestWhatIsNoFile(t *testing.T) {
+	file := written(t, []struct{ A, B int32 }{{1, 2}, {3, 4}})
+	change := func(f func(b []byte) []byte) []byte { return f(bytes.Clone(file)) }
+	for want, b := range map[string][]byte{
+		"fewer than any file":     []byte("PAR1PAR1"),
+		"it begins with \"xAR1\"": change(func(b []byte) []byte { b[0] = 'x'; return b }),
+		"it was cut short":        file[:len(file)-3],
+		"it is encrypted":         change(func(b []byte) []byte { copy(b[len(b)-4:], "PARE"); return b }),
+		"its footer says to have 4294967295 bytes": change(func(b []byte) []byte {
+			copy(b[len(b)-8:], "\xff\xff\xff\xff")
+			return b
+		}),
+	} {
+		if _, _, err := all(b); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	_, _, err := all(written(t, []struct{ A int32 }{{1}}, parquet.Compression(&parquet.Lz4Raw)))
+	if err == nil || !strings.Contains(err.Error(), "packed with LZ4; write the file with compression snappy or zstd") {
+		t.Errorf("LZ4: %v", err)
+	}
+}
+
+// A page that unpacks to more than it says is refused, however it is packed, before the library unpacks it.
+func TestBombs(t *testing.T) {
+	const size = 1 << 20
+	zeros := make([]byte, size)
+	var zipped, brotlied, zstded bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write(zeros)
+	_ = z.Close()
+	b := brotli.NewWriter(&brotlied)
+	_, _ = b.Write(zeros)
+	_ = b.Close()
+	e, err := zstd.NewWriter(&zstded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = e.Write(zeros)
+	_ = e.Close()
+	for codec, packed := range map[format.CompressionCodec][]byte{format.Gzip: zipped.Bytes(), format.Brotli: brotlied.Bytes(),
+		format.Zstd: zstded.Bytes(), format.Snappy: s2.EncodeSnappy(nil, zeros)} {
+		if err := unpacksTo(codec, bytes.NewReader(packed), size); err != nil {
+			t.Errorf("%v: a page of its size is refused: %v", codec, err)
+		}
+		if err := unpacksTo(codec, bytes.NewReader(packed), size-1); err == nil {
+			t.Errorf("%v: a page that unpacks to a byte more is taken", codec)
+		}
+	}
+	for want, h := range map[string]header{"bytes unpacked, at most": {unpacked: pageMost + 1}, "-1 bytes": {unpacked: -1},
+		"values, of a group of 7": {values: 8}, "-2 values": {values: -2}, "-5 of its 9 bytes are levels": {unpacked: 9, packed: 9, levels: -5},
+		"8 of its 7 bytes": {unpacked: 7, packed: 9, levels: 8}} {
+		if err := h.check(bytes.NewReader(nil), format.Uncompressed, 7); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Headers are read as the library reads them, and a structure that says to be longer than its bytes is refused.
+func TestHeaders(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := format.PageHeader{Type: format.PageType(rapid.SampledFrom([]int32{0, 2, 3}).Draw(t, "type")),
+			UncompressedPageSize: rapid.Int32().Draw(t, "unpacked"), CompressedPageSize: rapid.Int32().Draw(t, "packed"),
+			CRC: rapid.Int32().Draw(t, "crc")}
+		values, levels := rapid.Int32Min(0).Draw(t, "values"), rapid.Int32Range(0, 100).Draw(t, "levels")
+		want := header{unpacked: int64(p.UncompressedPageSize), packed: int64(p.CompressedPageSize), values: int64(values),
+			isDictionary: p.Type == format.DictionaryPage}
+		switch p.Type {
+		case format.DataPage:
+			p.DataPageHeader.Valid, p.DataPageHeader.V.NumValues = true, values
+			p.DataPageHeader.V.Statistics.MaxValue = make([]byte, rapid.IntRange(0, 3000).Draw(t, "statistics"))
+		case format.DictionaryPage:
+			p.DictionaryPageHeader.Valid, p.DictionaryPageHeader.V.NumValues = true, values
+		default:
+			v2 := &p.DataPageHeaderV2.V
+			p.DataPageHeaderV2.Valid, v2.NumValues, v2.RepetitionLevelsByteLength, v2.DefinitionLevelsByteLength = true, values, 1, levels
+			want.isBare, want.levels = rapid.Bool().Draw(t, "bare"), int64(levels)+1
+			v2.IsCompressed = thrift.New(!want.isBare)
+		}
+		b, err := thrift.Marshal(new(thrift.CompactProtocol), &p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.size = int64(len(b))
+		got, err := headerAt(bytes.NewReader(append(b, 1, 2, 3)))
+		if err != nil || got != want {
+			t.Fatalf("%+v, %v; want %+v", got, err, want)
+		}
+		if _, err := headerAt(bytes.NewReader(b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")])); err == nil {
+			t.Fatal("a header that was cut short is taken")
+		}
+	})
+	for name, b := range map[string]string{"a list of 2^40": "\x19\xfc\x80\x80\x80\x80\x80\x20",
+		"a text of 2^40": "\x18\x80\x80\x80\x80\x80\x20", "a map of 2^40": "\x1b\x80\x80\x80\x80\x80\x20\x11",
+		"structures": strings.Repeat("\x1c", 1000), "lists": strings.Repeat("\x19\x19", 1000), "a kind": "\x1f"} {
+		if err := (&walker{b: []byte(b)}).structure(0); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// Changed files are errors or files, and never more than that: no panic, and no rows that the footer does not have.
+func TestChangedFiles(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	refused := 0
+	const n = 1500
+	files, _ := filepath.Glob("testdata/*.parquet")
+	for i := range n {
+		file, err := os.ReadFile(files[i%len(files)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 1 + r.IntN(3) {
+			switch at := r.IntN(len(file)); r.IntN(3) {
+			case 0:
+				file[at] ^= 1 << r.IntN(8)
+			case 1:
+				file[at] = byte(r.UintN(256))
+			default:
+				to := min(len(file), at+1+r.IntN(40))
+				file = append(file[:at:at], file[to:]...)
+			}
+		}
+		if _, _, err := all(file); err != nil {
+			refused++
+		}
+	}
+	if refused < n/4 {
+		t.Errorf("only %d of %d changed files were refused", refused, n)
+	}
+}
