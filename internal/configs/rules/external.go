@@ -33,9 +33,14 @@ func (w *checks) crossExternal(t *keys.Table) {
 		}
 	}
 	sampler, partition := t.ByPath["data.sampler"], t.ByPath["data.partition"]
-	if !sampler.Bad && !partition.Bad && c.Data.Sampler == dataset.SamplerScript && c.Data.Partition != dataset.Defaults().Partition {
+	if !sampler.Bad && !partition.Bad && c.Data.Deal.Sampler == dataset.SamplerScript && c.Data.Partition != dataset.Defaults().Partition {
 		w.Fatal(partition.Node, partition.Path, "leave it out, and share the rows in your program, by ps.worker of ps.workers; "+
 			"or set data.sampler: run", "is how the run deals rows, but with data.sampler: script the program picks its samples itself")
+	}
+	l := t.ByPath["data.shuffle"]
+	if !sampler.Bad && !l.Bad && l.Key != nil && c.Data.Deal.Sampler == dataset.SamplerScript && c.Data.Deal.WindowRows() > 0 {
+		w.Fatal(l.Node, l.Path, "leave it out, or set data.sampler: run",
+			"is the order in which the run deals rows, but with data.sampler: script the program picks its samples itself")
 	}
 	if l := t.ByPath["device.kind"]; !l.Bad && c.Device.Kind == "cuda" {
 		w.Fatal(l.Node, l.Path, "set auto", "is for models of ours: the program of model external chooses its device itself")

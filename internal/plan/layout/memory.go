@@ -194,8 +194,17 @@ func memberBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) 
 	return arena
 }
 
-// rowBytesOf is the memory of the row numbers of a rank that computes.
+// rowBytesOf is the memory of the row numbers of a rank that computes. Beside its share and the order of an epoch, windows need the share
+// in the order of the file.
 func rowBytesOf(c *configs.Config, rows, computes int) dataset.RowBytes {
+	b := shareBytes(c, rows, computes)
+	if c.Data.Deal.WindowRows() > 0 {
+		b.Kept += b.Kept / 2
+	}
+	return b
+}
+
+func shareBytes(c *configs.Config, rows, computes int) dataset.RowBytes {
 	if c.Data.Skew != (dataset.Skew{}) { // a worker may have nearly all rows; all shares, and the group of each row, exist for a while
 		return dataset.RowBytes{Kept: 12 * int64(rows), Dealing: 8 * int64(rows)}
 	}

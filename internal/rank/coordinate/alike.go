@@ -24,7 +24,7 @@ const alikeSteps = 3
 
 // newAlike watches scripts that choose samples, on several workers.
 func newAlike(c *configs.Config, workers int) alike {
-	return alike{on: c.Data.Sampler == dataset.SamplerScript && workers > 1}
+	return alike{on: c.Data.Deal.Sampler == dataset.SamplerScript && workers > 1}
 }
 
 // folded takes the loss of a push, and returns what to warn of; "": nothing.

@@ -34,7 +34,7 @@ func TestWorkersOnTheSameSamplesAreNoticed(t *testing.T) {
 		"later iterations":    {[]told{{0, 3, 2.3}, {1, 3, 2.3}, {0, 4, 2.2}, {1, 4, 2.2}, {0, 5, 2.1}, {1, 5, 2.1}}, false},
 		"twice by one worker": {[]told{{0, 0, 2.3}, {0, 0, 2.3}, {0, 1, 2.2}, {0, 1, 2.2}, {0, 2, 2.1}, {0, 2, 2.1}}, false},
 	} {
-		a := newAlike(&configs.Config{Data: dataset.Keys{Sampler: dataset.SamplerScript}}, 2)
+		a := newAlike(&configs.Config{Data: dataset.Keys{Deal: dataset.Dealing{Sampler: dataset.SamplerScript}}}, 2)
 		warned := 0
 		for _, p := range append(k.pushes, k.pushes...) {
 			if a.folded(&wire.Header{Worker: p.worker, Iter: p.iter, Loss: 8 * p.loss, Samples: 8}) != "" {

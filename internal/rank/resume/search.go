@@ -210,7 +210,7 @@ func (r *Search) finish(from *Origin, bad []string) error {
 		if len(bad) > 0 {
 			r.station.Log.Warn("resume: going on from the one before", "checkpoint", from.Dir)
 		}
-		if r.station.Config.Data.Sampler == dataset.SamplerScript {
+		if r.station.Config.Data.Deal.Sampler == dataset.SamplerScript {
 			r.station.Log.Warn("resume: data.sampler is script: a checkpoint does not hold where the program is in its samples, so the " +
 				"parameters may differ from those of a run that was not interrupted")
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"fluentps/internal/configs"
 	"fluentps/internal/disk/checkpoint"
 	"fluentps/internal/rank/resume"
+	"fluentps/internal/rank/station"
 	"fluentps/internal/show/metrics"
 	"fluentps/internal/show/metrics/timings"
 )
@@ -207,4 +209,31 @@ func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Sum
 		t.Fatal(err)
 	}
 	return res[0].Summary, all
+}
+
+// Rows that are shuffled in windows are those of the same iterations in a run that resumes, in one of another number of servers, and in
+// virtual time.
+func TestWindowsOfRowsResumeBitEqual(t *testing.T) {
+	windows := []string{withoutMemory, "evaluate.every_epochs=0", "data.shuffle=window", "data.window=24",
+		"sync=[{match: '*', scheme: drop, contributors: step}]"}
+	set := func(more ...string) *configs.Config { return load(t, append(slices.Clone(windows), more...)...) }
+	c := set("train.stop={updates: 40}")
+	c.Simulate.Workers = 4
+	whole := mustTrain(t, c, 4+c.Cluster.Servers).Summary
+	dir := filepath.Join(t.TempDir(), "out")
+	mustRunPart(t, set("train.stop={updates: 17}"), 6, dir, "")
+	res, errs := runPart(t, set("train.stop={updates: 40}", "cluster.servers=3"), 7, dir, dir, func(o *Options) {
+		o.AllowChanged = []string{"cluster.servers"}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if got := res[0].Summary; got.ParametersSHA256 != whole.ParametersSHA256 {
+		t.Errorf("resumed to parameters %s, want %s", got.ParametersSHA256, whole.ParametersSHA256)
+	}
+	without := []string{withoutMemory, "evaluate.every_epochs=0", windows[len(windows)-1], "train.stop={updates: 40}"}
+	if full := mustTrain(t, load(t, without...), 6).Summary; full.ParametersSHA256 == whole.ParametersSHA256 {
+		t.Error("windows change nothing")
+	}
+	sameAsSimulated(t, c, whole, station.Axes{})
 }

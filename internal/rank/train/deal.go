@@ -9,6 +9,10 @@ import (
 	"fluentps/internal/core"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/policy/work"
+	"fluentps/internal/rank/station"
+	"fluentps/ps/workload"
+	"fluentps/ps/workload/dataset"
+	"fluentps/ps/workload/dataset/images"
 )
 
 // Batches that rank 0 deals anew (internal/policy/work). A worker reports to rank 0 when it has computed the last iteration of its
@@ -263,4 +267,50 @@ func (d *dealing) explain() string {
 	}
 	return fmt.Sprintf("; its batch from iteration %d on, which rank 0 deals when all workers have computed iteration %d", d.current.Until,
 		d.current.Until-1)
+}
+
+// feed is the source of a worker's samples.
+type feed struct {
+	sampler *dataset.Sampler
+	augment *images.Augmenter
+	batch   workload.Batch
+	rows    []int32
+	holds   int64          // the iteration whose batch this is; -1: none yet
+	ahead   *dataset.Ahead // nil: nobody asks ahead
+}
+
+// take makes the batch of an iteration, if it was not made while the device computed the iteration before.
+func (f *feed) take(iter int64, from dataset.Table) error {
+	if f.holds == iter {
+		return nil
+	}
+	err := f.gather(iter, from)
+	if err == nil {
+		f.holds = iter
+	}
+	return err
+}
+
+// gather draws the rows of an iteration, and makes their batch.
+func (f *feed) gather(iter int64, from dataset.Table) error {
+	f.rows = f.sampler.Batch(iter, f.rows)
+	err := f.batch.Take(from, f.rows)
+	if f.ahead != nil {
+		f.ahead.Next(from, func(rows []int32) []int32 { return f.sampler.Batch(iter+1, rows) })
+	}
+	f.augment.Apply(f.batch.X, iter)
+	return err
+}
+
+// newFeed deals out the samples of one of the ranks that compute. The feed has no batch yet.
+func newFeed(r *station.Station, index int) (feed, error) {
+	c, n := r.Config, r.Roles.Computes()
+	batch := layout.BatchOf(c, n, index)
+	rows, err := layout.InitialRows(c, n, index, r.Set)
+	if err != nil {
+		return feed{}, err
+	}
+	return feed{sampler: dataset.NewSampler(rows, batch, c.Seed, index).Within(c.Data.Deal.WindowRows()),
+		augment: images.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
+		rows:    make([]int32, 0, batch), holds: -1, ahead: dataset.NewAhead(c.Data.Deal.WindowRows())}, nil
 }

@@ -23,8 +23,6 @@ import (
 	"fluentps/internal/show/timeline"
 	"fluentps/kernels"
 	"fluentps/ps/workload"
-	"fluentps/ps/workload/dataset"
-	"fluentps/ps/workload/dataset/images"
 )
 
 // Side obeys the effects of a Worker node: it computes iterations, sends gradients from the arena that the kernels wrote
@@ -62,35 +60,6 @@ type Side struct {
 type scratch struct {
 	out          []core.Effect
 	sentInFrames []int32 // pieces sent in frames; the node hears of them after the current effects
-}
-
-// feed is the source of a worker's samples.
-type feed struct {
-	sampler *dataset.Sampler
-	augment *images.Augmenter
-	batch   workload.Batch
-	rows    []int32
-	holds   int64 // the iteration whose batch this is; -1: none yet
-}
-
-// take makes the batch of an iteration, if it was not made while the device computed the iteration before.
-func (f *feed) take(iter int64, from dataset.Table) error {
-	if f.holds == iter {
-		return nil
-	}
-	err := f.gather(iter, from)
-	if err == nil {
-		f.holds = iter
-	}
-	return err
-}
-
-// gather draws the rows of an iteration, and makes their batch.
-func (f *feed) gather(iter int64, from dataset.Table) error {
-	f.rows = f.sampler.Batch(iter, f.rows)
-	err := f.batch.Take(from, f.rows)
-	f.augment.Apply(f.batch.X, iter)
-	return err
 }
 
 // arenas are a worker's memory for parameters and gradients.
@@ -207,19 +176,6 @@ func New(r *station.Station, o Options) (*Side, error) {
 	}
 	w.it.announce()
 	return w, nil
-}
-
-// newFeed deals out the samples of one of the ranks that compute. The feed has no batch yet.
-func newFeed(r *station.Station, index int) (feed, error) {
-	c, n := r.Config, r.Roles.Computes()
-	batch := layout.BatchOf(c, n, index)
-	rows, err := layout.InitialRows(c, n, index, r.Set)
-	if err != nil {
-		return feed{}, err
-	}
-	return feed{sampler: dataset.NewSampler(rows, batch, c.Seed, index),
-		augment: images.NewAugmenter(c.Data.Augment, r.Set.Image, c.Seed, index),
-		rows:    make([]int32, 0, batch), holds: -1}, nil
 }
 
 // makeNode makes the node, which resumes at start after a checkpoint or a pause; nil: it begins.

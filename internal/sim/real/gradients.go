@@ -218,7 +218,7 @@ func (f *floats) makeReplica(i int, update optim.Update) error {
 	w.memory = make([]payload.Memory, len(f.s.Plan().Pieces))
 	w.clip = steps.NewClip(c.Train.Clip, f.s.Plan())
 	w.views = [2][][]float32{f.s.Plan().Views(w.params), f.s.Plan().Views(w.grads)}
-	w.sampler = dataset.NewSampler(rows, int(f.s.Batch(int32(i))), c.Seed, i)
+	w.sampler = dataset.NewSampler(rows, int(f.s.Batch(int32(i))), c.Seed, i).Within(c.Data.Deal.WindowRows())
 	if p := f.s.Dealt(int32(i)); p.Batches != nil {
 		w.sampler.Assign(layout.RowsOf(c, p, i, f.set.Train.Rows()))
 	}

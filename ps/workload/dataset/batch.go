@@ -3,6 +3,8 @@ package dataset
 import (
 	"fmt"
 	"unsafe"
+
+	"fluentps/ps/workload/dataset/mapped"
 )
 
 // Batch is N samples of Cols values each, in the form that the model takes. Y holds N class numbers, or Targets as many numbers to predict,
@@ -83,6 +85,35 @@ func failure(t Table) error {
 		return f.failure()
 	}
 	return nil
+}
+
+// paged is a table whose rows are parts of mapped files: pages calls part for those of rows.
+type paged interface {
+	pages(rows []int32, part func(b []byte))
+}
+
+// Ahead asks the system for the rows of the next batch while the current one is computed with, if reading rows waits for a disk. The zero
+// value is ready. It belongs to one goroutine.
+type Ahead struct {
+	mapped.Ahead
+	rows []int32
+}
+
+// NewAhead is for rows that are shuffled together in windows of so many; 0: in none.
+func NewAhead(window int) *Ahead {
+	a := &Ahead{}
+	a.Near = window > 0
+	return a
+}
+
+// Next is called when a batch has been taken. draw returns the rows of the next one, in the memory of its argument if that suffices.
+func (a *Ahead) Next(t Table, draw func(rows []int32) []int32) {
+	p, ok := whole(t).(paged)
+	if !ok || !a.Wants() {
+		return
+	}
+	a.rows = draw(a.rows)
+	a.Ask(func(part func(b []byte)) { p.pages(a.rows, part) })
 }
 
 // Same says whether b holds the samples of o, in the same memory.

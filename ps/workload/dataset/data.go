@@ -146,7 +146,7 @@ var sets = []struct {
 	{"csv", "path test rows test_rows classes features scale label split csv task", "numbers", loadCSV},
 	{parquetSet, "path test rows test_rows classes features scale label split csv task", "numbers", loadParquet},
 	{"libsvm", "path test rows test_rows classes features scale index_base split task", "numbers", loadLIBSVM},
-	{"npy", "path rows test_rows classes scale arrays task", "arrays", loadNPY},
+	{"npy", "path rows test_rows classes scale split arrays task", "arrays", loadNPY},
 	{imagesSet, "path test rows test_rows classes scale normalize split pictures task", "images", loadImages},
 	{packedSet, "path rows test_rows task", "arrays", loadPacked},
 	{"generated", "rows test_rows classes features image seed task", "numbers", loadGenerated},

@@ -26,7 +26,7 @@ type Keys struct {
 	TestRows    int            `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
 	Accuracy    bool           `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
 	Fingerprint string         `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
-	Sampler     string         `yaml:"sampler" values:"run,script" when:"set=external" doc:"who picks the rows of a step: run: the run, and the program gets their numbers; script: the program itself, as with a DataLoader; each step counts as the rows of a batch"`
+	Deal        Dealing        `yaml:",inline"`
 	Image       []int          `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
 	Features    int            `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
 	Classes     int            `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
@@ -37,10 +37,28 @@ type Keys struct {
 	Skew        Skew           `yaml:"partition"`
 }
 
+// Dealing says who picks the rows of a step, and in which order.
+type Dealing struct {
+	Sampler string `yaml:"sampler" values:"run,script" when:"set=external" doc:"who picks the rows of a step: run: the run, and the program gets their numbers; script: the program itself, as with a DataLoader; each step counts as the rows of a batch"`
+	Shuffle string `yaml:"shuffle" values:"full,window" doc:"the order of a worker's rows in each epoch, in which every row comes once; full: any order is as likely; window: rows that lie together in the files come close together, so that files larger than memory are read in long parts"`
+	Window  int    `yaml:"window" min:"2" max:"1e9" when:"shuffle=window" doc:"so many rows are shuffled together: they are of 32 parts of the worker's rows, which are drawn at random"`
+}
+
+// WindowRows is how many rows are shuffled together; 0: all.
+func (d Dealing) WindowRows() int {
+	if d.Shuffle != shuffleWindow {
+		return 0
+	}
+	return d.Window
+}
+
+// shuffleWindow is the value of shuffle for which window counts.
+const shuffleWindow = "window"
+
 // Split makes test rows of training rows.
 type Split struct {
-	Test float64 `yaml:"test,omitempty" above:"0" below:"1" when:"set=csv,parquet,libsvm,ratings,images" doc:"the share of the rows of data.path that are test rows, in place of data.test"`
-	Seed uint64  `yaml:"seed" when:"set=csv,parquet,libsvm,ratings,images" doc:"picks the test rows; they do not depend on the seed of the run, so runs with several seeds have the same"`
+	Test float64 `yaml:"test,omitempty" above:"0" below:"1" when:"set=csv,parquet,libsvm,ratings,npy,images" doc:"the share of the rows of data.path that are test rows, in place of data.test"`
+	Seed uint64  `yaml:"seed" when:"set=csv,parquet,libsvm,ratings,npy,images" doc:"picks the test rows; they do not depend on the seed of the run, so runs with several seeds have the same"`
 }
 
 // Pictures are how those of images become rows.
@@ -110,7 +128,8 @@ const (
 // Defaults is a data set of which only the name and the files are missing.
 func Defaults() Keys {
 	return Keys{
-		Scale: 1, Center: true, Accuracy: true, Sampler: SamplerRun, Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
+		Scale: 1, Center: true, Accuracy: true, Deal: Dealing{Sampler: SamplerRun, Shuffle: "full", Window: 16384},
+		Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
 		Partition: "disjoint_random", Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
 		Arrays:   Arrays{Channels: channelsAuto},
 		Pictures: Pictures{Color: "auto"}, Labels: LabelKeys{Task: taskClassify, Targets: "plain"},
@@ -181,7 +200,7 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 			s.CSV.Group = d.Skew.By
 		}
 		fallthrough
-	case "libsvm", "ratings":
+	case "libsvm", "ratings", npySet:
 		s.Split = d.split()
 	}
 	if d.Regresses() {

@@ -191,7 +191,16 @@ func loadNPY(s Spec, in *files.Reading) (*Set, error) {
 		}
 	}
 	c.say(train, names)
-	if train.x.Bytes()/int64(train.Rows()) <= scatteredMax {
+	if s.Split.Test > 0 { // the numbers of classes do not depend on the split
+		if names[2] != "" {
+			return nil, fmt.Errorf("data: %s has test rows, %s: leave out data.split, or name the training rows alone, as in arrays: {x: %s, y: %s}",
+				s.Path, names[2], names[0], names[1])
+		}
+		if set.Test, err = train.split(s, in); err != nil {
+			return nil, err
+		}
+	}
+	if train.x.Bytes()/int64(train.x.Rows()) <= scatteredMax {
 		for _, f := range c.files {
 			f.Scattered()
 		}
@@ -254,9 +263,10 @@ type arrays struct {
 	name   string
 	x      *numpy.Array
 	y      []int32
-	width  int   // values of a row
-	image  Image // zero: rows are not images
-	last   bool  // channels are the last dimension in the file
+	pick   []int32 // of each row, its number in x; nil: they are those of x
+	width  int     // values of a row
+	image  Image   // zero: rows are not images
+	last   bool    // channels are the last dimension in the file
 	bytes  *[256]float32
 	divide float64 // 0: by nothing
 	fault  atomic.Pointer[error]
@@ -266,12 +276,20 @@ func (t *arrays) Rows() int { return len(t.y) }
 
 func (t *arrays) Cols() int { return t.width }
 
+// at is the number of a row in x.
+func (t *arrays) at(row int32) int {
+	if t.pick != nil {
+		return int(t.pick[row])
+	}
+	return int(row)
+}
+
 func (t *arrays) label(row int) int32 { return t.y[row] }
 
 // holds counts classes alone, and what was unpacked: the pages of a mapped file belong to the system, which takes them back when it needs
 // them.
 func (t *arrays) holds() (own, common int64) {
-	own = valueBytes * int64(len(t.y))
+	own = valueBytes * int64(len(t.y)+len(t.pick))
 	if t.x != nil && !t.x.IsMapped() {
 		own += t.x.Bytes()
 	}
@@ -284,6 +302,15 @@ func (t *arrays) mapped() int64 {
 		return t.x.Bytes()
 	}
 	return 0
+}
+
+func (t *arrays) pages(rows []int32, part func(b []byte)) {
+	if !t.x.IsMapped() {
+		return
+	}
+	for _, r := range rows {
+		part(t.x.Raw(t.at(r)*t.width, t.width))
+	}
 }
 
 func (t *arrays) failure() error {
@@ -319,7 +346,7 @@ func (t *arrays) byteValues() [][256]float32 {
 func (t *arrays) raw(row int) (bytes []byte) {
 	bytes = make([]byte, t.width)
 	err := mapped.Guard(func() {
-		from := t.x.Raw(row*t.width, t.width)
+		from := t.x.Raw(t.at(int32(row))*t.width, t.width)
 		if !t.last {
 			copy(bytes, from)
 			return
@@ -345,7 +372,7 @@ func (t *arrays) fill(x []float32, rows []int32) {
 	}
 	for i, r := range rows {
 		row := x[i*t.width : (i+1)*t.width]
-		t.x.Floats(row, int(r)*t.width)
+		t.x.Floats(row, t.at(r)*t.width)
 		switch {
 		case t.bytes != nil:
 			for j, v := range row {

@@ -2,6 +2,7 @@ package dataset_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -230,6 +231,61 @@ func TestClassesOfArrays(t *testing.T) {
 		if _, err := dataset.Load(dataset.Spec{Set: "npy", Path: path}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// A split takes test rows of the same array, without a copy: each row is in one of both parts, with its class, as bytes and as values.
+func TestASplitOfArrays(t *testing.T) {
+	const rows, cols = 60, 3
+	path := archive(t, bytesOf("x", []int{rows, cols}, counted(rows*cols, 180)...), bytesOf("y", []int{rows}, counted(rows, 5)...))
+	whole, set := load(t, dataset.Spec{Path: path}), load(t, dataset.Spec{Path: path, Split: dataset.Split{Test: 0.25, Seed: 2}})
+	if found := strings.Join(set.Found, "\n"); set.Train.Rows() != 45 || set.Test.Rows() != 15 || set.Classes != 5 ||
+		!strings.Contains(found, "45 rows for training") {
+		t.Fatalf("%d and %d rows of %d classes, %q", set.Train.Rows(), set.Test.Rows(), set.Classes, set.Found)
+	}
+	seen := map[string]int{}
+	count := func(table dataset.Table, by int) {
+		x, y := make([]float32, cols), make([]int32, 1)
+		for r := range table.Rows() {
+			table.Fill(x, y, []int32{int32(r)})
+			seen[fmt.Sprint(x, y)] += by
+		}
+	}
+	count(whole.Train, 1)
+	count(set.Train, -1)
+	count(set.Test, -1)
+	for row, n := range seen {
+		if n != 0 {
+			t.Errorf("row %s is %d times too often in the whole", row, n)
+		}
+	}
+	packedPath := filepath.Join(t.TempDir(), "set.fps")
+	f, err := os.Create(packedPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := set.Pack(f, "test", func(int, int) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := dataset.Load(dataset.Spec{Set: "packed", Path: packedPath})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count(packed.Train, 1)
+	count(set.Train, -1)
+	for row, n := range seen {
+		if n != 0 {
+			t.Errorf("row %s of the pack is another one (%d)", row, n)
+		}
+	}
+	both := archive(t, bytesOf("x_train", []int{2, 1}, 1, 2), bytesOf("y_train", []int{2}, 0, 1), bytesOf("x_test", []int{1, 1}, 1),
+		bytesOf("y_test", []int{1}, 0))
+	if _, err := dataset.Load(dataset.Spec{Set: "npy", Path: both, Split: dataset.Split{Test: 0.5}}); err == nil ||
+		!strings.Contains(err.Error(), "has test rows, x_test: leave out data.split, or name the training rows alone, as in arrays: {x: x") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"fluentps/ps/workload/dataset/classes"
+	"fluentps/ps/workload/dataset/files"
 	"fluentps/ps/workload/dataset/images"
 	"fluentps/ps/workload/dataset/mapped"
 	"fluentps/ps/workload/dataset/numpy"
@@ -125,4 +126,27 @@ func (c *container) say(t *arrays, names [4]string) {
 		test = "test rows " + names[2] + ", " + names[3]
 	}
 	c.in.Found = append(c.in.Found, fmt.Sprintf("%s: %s (%s, %s, %s), classes %s, %s", c.path, names[0], t.x.Type, what, how, names[1], test))
+}
+
+// split takes a share of the rows as test rows. Both tables are of the same array.
+func (t *arrays) split(s Spec, in *files.Reading) (*arrays, error) {
+	picked, err := files.TestRows(s.Path, len(t.y), s.Split.Test, s.Split.Seed)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Take(nil, int64(len(t.y))*2*valueBytes); err != nil {
+		return nil, err
+	}
+	all := make([]int32, len(t.y))
+	for r := range all {
+		all[r] = int32(r)
+	}
+	test := &arrays{name: t.name, x: t.x, width: t.width, image: t.image, last: t.last, bytes: t.bytes, divide: t.divide}
+	t.pick, test.pick = files.Part(all, 1, picked)
+	t.y, test.y = files.Part(t.y, 1, picked)
+	if !s.Regress.On {
+		classes.NoteSplit(in, s.Path, t.y, test.y, nil)
+	}
+	in.Found = append(in.Found, fmt.Sprintf("%s: %d rows for training, %d for the test", s.Path, t.Rows(), test.Rows()))
+	return test, nil
 }

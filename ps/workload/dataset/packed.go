@@ -164,9 +164,12 @@ func (p *packing) kind() pack.Kind {
 // packedRows is a table of a pack.
 type packedRows struct{ *pack.Table }
 
-func (t packedRows) label(row int) int32        { return t.Label(row) }
-func (t packedRows) targets() []int32           { return t.Labels() }
-func (t packedRows) failure() error             { return t.Failure() }
+func (t packedRows) label(row int) int32 { return t.Label(row) }
+func (t packedRows) targets() []int32    { return t.Labels() }
+func (t packedRows) failure() error      { return t.Failure() }
+
+func (t packedRows) pages(rows []int32, part func(b []byte)) { t.Pages(rows, part) }
+
 func (t packedRows) raw(row int) []byte         { return t.Raw(row) }
 func (t packedRows) byteValues() [][256]float32 { return t.ByteValues() }
 func (t packedRows) mapped() int64              { return t.Mapped() }

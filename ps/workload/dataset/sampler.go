@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"fluentps/ps/workload/dataset/draw"
 )
@@ -16,6 +17,9 @@ type Sampler struct {
 	epoch   int64   // the epoch of order; -1: none yet
 	order   []int32 // rows, in the order of that epoch
 	source  rand.PCG
+	window  int     // so many rows are shuffled together; 0: all
+	sorted  []int32 // with a window: the rows of the assignment, ascending
+	blocks  []int32 // scratch: numbers of blocks
 }
 
 // Assignment is the rows, in batches, that a worker computes from an iteration on. All workers get theirs at the same iteration, at a
@@ -38,6 +42,19 @@ func NewSampler(rows []int32, batch int, seed uint64, worker int) *Sampler {
 	return s
 }
 
+// blocksOfWindow is how many blocks of rows that lie together are shuffled together. More mix rows better, and make blocks shorter, and
+// with them what is read in one part.
+const blocksOfWindow = 32
+
+// Within makes the sampler shuffle so many rows together, 0: all. A window of rows is made of blocks of the rows in ascending order, which
+// is that of the file, drawn at random: an epoch still has each row once, and batches are still a pure function of (seed, worker,
+// assignment, iteration), but batches that follow each other touch few parts of the file.
+func (s *Sampler) Within(window int) *Sampler {
+	s.window = window
+	s.Assign(s.current)
+	return s
+}
+
 // Assign makes the sampler deal out other rows, or other batches, from an iteration on. It panics without rows, or with an empty
 // batch.
 func (s *Sampler) Assign(a Assignment) {
@@ -55,6 +72,10 @@ func (s *Sampler) Assign(a Assignment) {
 		s.order = make([]int32, 0, len(a.Rows)) // append alone would take up to a quarter more
 	}
 	s.order = append(s.order[:0], a.Rows...)
+	if s.window > 0 && s.window < len(a.Rows) {
+		s.sorted = append(s.sorted[:0], a.Rows...)
+		slices.Sort(s.sorted)
+	}
 }
 
 // Assigned is the current assignment.
@@ -93,10 +114,32 @@ func (s *Sampler) permute(epoch int64) {
 	if s.epoch == epoch {
 		return
 	}
-	copy(s.order, s.current.Rows)
 	s.source.Seed(s.key, uint64(epoch))
-	shuffle(s.order, &s.source)
+	if s.window > 0 && s.window < len(s.current.Rows) {
+		s.permuteWindows()
+	} else {
+		copy(s.order, s.current.Rows)
+		shuffle(s.order, &s.source)
+	}
 	s.epoch = epoch
+}
+
+// permuteWindows sets order to blocks in random order, and shuffles each window of them.
+func (s *Sampler) permuteWindows() {
+	size := max(1, s.window/blocksOfWindow)
+	s.blocks = s.blocks[:0]
+	for b := 0; b*size < len(s.sorted); b++ {
+		s.blocks = append(s.blocks, int32(b))
+	}
+	shuffle(s.blocks, &s.source)
+	s.order = s.order[:0]
+	for _, b := range s.blocks {
+		from := int(b) * size
+		s.order = append(s.order, s.sorted[from:min(len(s.sorted), from+size)]...)
+	}
+	for from := 0; from < len(s.order); from += s.window {
+		shuffle(s.order[from:min(len(s.order), from+s.window)], &s.source)
+	}
 }
 
 // shuffle permutes p at random (Fisher and Yates). It does not use Shuffle of math/rand/v2, because that may change between Go

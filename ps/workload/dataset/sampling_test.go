@@ -232,3 +232,73 @@ func TestDrawsArePinned(t *testing.T) {
 		t.Errorf("draws are %s, want %s", got, want)
 	}
 }
+
+// With a window an epoch still has each row once, batches are a function of the iteration alone, and those of a window lie in few parts of
+// the rows. A window of all rows is no window.
+func TestWindowsOfRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, workers := rapid.IntRange(8, 4000).Draw(t, "rows"), rapid.IntRange(1, 4).Draw(t, "workers")
+		worker := rapid.IntRange(0, workers-1).Draw(t, "worker")
+		rows, err := Partition(rapid.SampledFrom(PartitionNames()).Draw(t, "partition"), all, workers, worker, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		window, batch := rapid.IntRange(2, all+10).Draw(t, "window"), rapid.IntRange(1, 40).Draw(t, "batch")
+		s, full := NewSampler(rows, batch, 9, worker).Within(window), NewSampler(rows, batch, 9, worker)
+		epochs := 3
+		var order []int32
+		for i := range (epochs*len(rows) + batch - 1) / batch {
+			order = append(order, s.Batch(int64(i), nil)...)
+		}
+		for at := 0; at+len(rows) <= len(order); at += len(rows) {
+			epoch, want := slices.Clone(order[at:at+len(rows)]), slices.Clone(rows)
+			slices.Sort(epoch)
+			slices.Sort(want)
+			if !slices.Equal(epoch, want) {
+				t.Fatalf("epoch %d has not each row once", at/len(rows))
+			}
+		}
+		at := rapid.IntRange(0, len(order)/batch-1).Draw(t, "iteration")
+		if got := NewSampler(rows, batch, 9, worker).Within(window).Batch(int64(at), nil); !slices.Equal(got, order[at*batch:(at+1)*batch]) {
+			t.Fatalf("iteration %d has other rows for a sampler that begins there", at)
+		}
+		if window >= len(rows) {
+			if !slices.Equal(s.Batch(2, nil), full.Batch(2, nil)) {
+				t.Fatal("a window of all rows is not a full shuffle")
+			}
+			return
+		}
+		sorted := slices.Clone(rows)
+		slices.Sort(sorted)
+		size := max(1, window/blocksOfWindow)
+		for from := 0; from < len(rows); from += window {
+			blocks := map[int]bool{}
+			part := order[from:min(from+window, len(rows))]
+			for _, r := range part {
+				place, _ := slices.BinarySearch(sorted, r)
+				blocks[place/size] = true
+			}
+			if most := (len(part)+size-1)/size + 2; len(blocks) > most {
+				t.Fatalf("the window at %d has rows of %d blocks, at most %d", from, len(blocks), most)
+			}
+		}
+	})
+}
+
+// Windows mix: a file that is sorted by class has batches of many classes, if a window has rows of many blocks.
+func TestWindowsMix(t *testing.T) {
+	rows := make([]int32, 10_000)
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	s := NewSampler(rows, 100, 1, 0).Within(3200)
+	for i := range int64(100) {
+		classes := map[int32]bool{}
+		for _, r := range s.Batch(i, nil) {
+			classes[r/1000] = true
+		}
+		if len(classes) < 4 {
+			t.Errorf("batch %d has rows of %d of 10 classes", i, len(classes))
+		}
+	}
+}

@@ -131,6 +131,19 @@ func (s *Section) Check(lo, hi int64) error {
 	return nil
 }
 
+// span is what is read of the section for its bytes lo to hi-1: with the blocks that have not been verified yet.
+func (s *Section) span(lo, hi int64) []byte {
+	first, last := lo/BlockBytes, max(lo, hi-1)/BlockBytes
+	verified := func(block int64) bool { return s.verified[block/32].Load()&(1<<(block%32)) != 0 }
+	if lo < hi && !verified(first) {
+		lo = first * BlockBytes
+	}
+	if lo < hi && !verified(last) {
+		hi = min(s.Bytes, (last+1)*BlockBytes)
+	}
+	return s.data[lo:hi]
+}
+
 // All verifies the whole section.
 func (s *Section) All() (err error) {
 	defer mapped.Guarding(&err)()

@@ -313,6 +313,22 @@ func (t *Table) Entries(rows []int32, start func(label int32), put func(column i
 	}
 }
 
+// Pages calls part for the parts of the file that have these rows.
+func (t *Table) Pages(rows []int32, part func(b []byte)) {
+	for _, r := range rows {
+		switch n := int64(t.cols); {
+		case t.start != nil:
+			lo, hi := 4*t.start[r], 4*t.start[r+1]
+			part(t.index.span(lo, hi))
+			part(t.value.span(lo, hi))
+		case t.floats != nil:
+			part(t.x.span(4*int64(r)*n, 4*int64(r+1)*n))
+		default:
+			part(t.x.span(int64(r)*n, int64(r+1)*n))
+		}
+	}
+}
+
 // Bytes is the memory of the labels and the groups.
 func (t *Table) Bytes() int64 { return 4 * int64(len(t.y)+len(t.group)) }
 
