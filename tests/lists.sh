@@ -12,7 +12,7 @@ alone="ps/workload internal/configs internal/show/metrics/timings internal/show/
 
 # Below them these do: a program that is another process, and parsers of several blocks at a time.
 # shellcheck disable=SC2034
-not_alone="ps/workload/external ps/workload/dataset/csv ps/workload/dataset/images ps/workload/dataset/pack"
+not_alone="ps/workload/external ps/workload/dataset/csv ps/workload/dataset/images ps/workload/dataset/mapped ps/workload/dataset/pack"
 
 # raced_packages are the packages that stage race runs whole, one a line: those that are not pure and not alone, without package bench,
 # which times kernels in plain Go and drives runs of runtime, and without what starts other programs.

@@ -18,6 +18,7 @@ type Ahead struct {
 	left   int   // so many times it still asks
 	span   int   // so many times it asks after the next wait
 	busy   atomic.Bool
+	count  func() int64 // the waits of the process so far; nil: those that the system knows
 }
 
 // The first and the largest span: after a wait the next ones are likely, and without one it stops asking and sees whether it waits.
@@ -25,7 +26,10 @@ const spanFirst, spanMost = 64, 4096
 
 // Wants says whether to ask now: Ask is to be called then.
 func (a *Ahead) Wants() bool {
-	now := majorFaults()
+	if a.count == nil {
+		a.count = majorFaults
+	}
+	now := a.count()
 	if now > a.faults {
 		a.span = min(max(2*a.span, spanFirst), spanMost)
 		a.left = a.span
