@@ -135,6 +135,9 @@ func needs(l *keys.Leaf, value string) []string {
 	if strings.HasPrefix(path, "data.pictures.") {
 		return []string{"data.set=images", "data.path=p"}
 	}
+	if strings.HasPrefix(path, "data.tokens.") {
+		return []string{"data.set=tokens", "data.path=p", "data.test=t"}
+	}
 	if strings.HasPrefix(path, "data.arrays.") {
 		return []string{"data.set=npy", "data.path=p"}
 	}

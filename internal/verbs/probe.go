@@ -109,7 +109,7 @@ func programShapes(c *cli.Context, cfg *configs.Config) (*workload.Architecture,
 	o := external.Options{Command: cfg.Model.Command, Threads: cfg.Device.Threads, Silence: cfg.Stall.Peer,
 		Log: func(line string) { fmt.Fprintln(c.App.ErrWriter, foreign.Text(line)) },
 		Welcome: external.Welcome{Workers: 1, BatchMax: max(cfg.Train.BatchPerWorker, cfg.Train.BatchGlobal, 1), EvalMax: 1,
-			Rows: cfg.Data.Rows, TestRows: cfg.Data.TestRows, Accuracy: cfg.Data.Accuracy,
+			Rows: cfg.Data.Rows, TestRows: cfg.Data.TestRows, Accuracy: cfg.Data.External.Accuracy,
 			Sampler: cfg.Data.Deal.Sampler, Seed: cfg.Seed}}
 	a, err := external.Probe(o)
 	if err != nil {

@@ -15,9 +15,7 @@ var notYet = []struct {
 	values  []string
 	numbers bool   // numbers above the key's limit
 	has     string // for whole keys: what to write instead
-}{
-	{path: "data.set", values: []string{"tokens"}},
-}
+}{}
 
 // movedKeys are keys of earlier versions, with what to write instead.
 var movedKeys = map[string]string{

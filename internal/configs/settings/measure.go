@@ -13,7 +13,7 @@ func (c *Config) CountsHits() bool {
 // Measure is what evaluations say of the run beside its loss.
 func (c *Config) Measure() metrics.Measure {
 	switch {
-	case workload.IsExternal(c.Model.Name) && !c.Data.Accuracy:
+	case workload.IsExternal(c.Model.Name) && !c.Data.External.Accuracy:
 		return metrics.None
 	case workload.TakesRatings(c.Model.Name) || c.Data.Regresses():
 		return metrics.Misses

@@ -16,7 +16,8 @@ var papers = map[Use][]string{
 	{Model, "resnet56"}: {"he2016deep"}, {Model, "resnet110"}: {"he2016deep"},
 	{Data, "cifar10"}: {"krizhevsky2009learning"},
 	{Data, "libsvm"}:  {"chang2011library"},
-	{Data, "idx"}:     {}, {Data, "csv"}: {}, {Data, "parquet"}: {}, {Data, "npy"}: {}, {Data, "images"}: {}, {Data, "packed"}: {},
+	{Data, "idx"}:     {}, {Data, "csv"}: {}, {Data, "parquet"}: {}, {Data, "tokens"}: {}, {Data, "npy"}: {},
+	{Data, "images"}: {}, {Data, "packed"}: {},
 	{Data, "generated"}: {}, {Data, "generated_sparse"}: {},
 	{Data, "ratings"}: {}, {Data, "generated_ratings"}: {}, {Data, "external"}: {},
 

@@ -43,7 +43,7 @@ func (r *rank) startChild() error {
 	o := external.Options{Command: c.Model.Command, Threads: c.Device.Threads, Silence: c.Stall.Peer,
 		Log: func(line string) { st.Log.Info("child", "says", line) },
 		Welcome: external.Welcome{Worker: index, Workers: workers, Rank: st.Me, BatchMax: c.BatchMax(workers), EvalMax: want.EvalRows(),
-			Rows: st.Set.Train.Rows(), TestRows: st.Set.Test.Rows(), Accuracy: c.Data.Accuracy, Sampler: c.Data.Deal.Sampler,
+			Rows: st.Set.Train.Rows(), TestRows: st.Set.Test.Rows(), Accuracy: c.Data.External.Accuracy, Sampler: c.Data.Deal.Sampler,
 			Seed: c.Seed, Resumed: r.run.From != nil}}
 	if st.Model.Child, err = external.Start(o, want); err == nil {
 		st.Log.Info("model external: " + st.Model.Child.Name() + " computes")

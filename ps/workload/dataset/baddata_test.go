@@ -145,7 +145,7 @@ func TestBadSpecs(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Set: "mnist"}, "choose one of: idx, cifar10, csv, parquet, libsvm, npy, images, packed, generated, " +
+		{Spec{Set: "mnist"}, "choose one of: idx, cifar10, csv, parquet, libsvm, npy, images, tokens, packed, generated, " +
 			"generated_sparse, ratings, generated_ratings"},
 		{Spec{Set: "idx"}, "set idx needs path"},
 		{Spec{Set: "idx", Path: "x", Test: "y"}, "set idx does not take test; it takes: path rows test_rows classes scale"},

@@ -121,8 +121,8 @@ type Spec struct {
 	Memory int64
 	// Fingerprint names the rows of external; empty: nothing is known of them.
 	Fingerprint string
-	// Arrays are those of npy.
-	Arrays Arrays
+	// Binary says what is in files of numbers.
+	Binary Binary
 	// IndexBase is the number that indices of libsvm count from: "0", "1", or "auto" (also if empty).
 	IndexBase string
 	// Split makes rows of Path test rows, without Test.
@@ -133,6 +133,12 @@ type Spec struct {
 	Pictures images.Options
 	// Regress says whether rows have targets.
 	Regress Regression
+}
+
+// Binary says what is in files of numbers: Arrays are those of npy, Tokens those of tokens.
+type Binary struct {
+	Arrays Arrays
+	Tokens Tokens
 }
 
 var sets = []struct {
@@ -148,6 +154,7 @@ var sets = []struct {
 	{"libsvm", "path test rows test_rows classes features scale index_base split task", "numbers", loadLIBSVM},
 	{"npy", "path rows test_rows classes scale split arrays task", "arrays", loadNPY},
 	{imagesSet, "path test rows test_rows classes scale normalize split pictures task", "images", loadImages},
+	{tokensSet, "path test rows test_rows split tokens", "numbers", loadTokens},
 	{packedSet, "path rows test_rows task", "arrays", loadPacked},
 	{"generated", "rows test_rows classes features image seed task", "numbers", loadGenerated},
 	{"generated_sparse", "rows test_rows features nonzeros seed", "numbers", loadGeneratedSparse},
@@ -227,7 +234,8 @@ func (s Spec) check(uses string) error {
 		{"scale", s.Scale != 0}, {"label", s.Label != ""}, {"normalize", s.Normalize},
 		{"image", s.Image != Image{}}, {"nonzeros", s.Nonzeros != 0},
 		{"matrix", s.Matrix != (Matrix{})}, {"rank", s.Rank != 0}, {"noise", s.Noise != 0}, {"center", s.Center},
-		{"fingerprint", s.Fingerprint != ""}, {"index_base", s.IndexBase != ""}, {"arrays", s.Arrays != Arrays{}},
+		{"fingerprint", s.Fingerprint != ""}, {"index_base", s.IndexBase != ""}, {"arrays", s.Binary.Arrays != Arrays{}},
+		{"tokens", s.Binary.Tokens != Tokens{}},
 		{"split", s.Split != Split{}}, {"csv", s.CSV != csv.Options{}},
 		{"pictures", s.Pictures != images.Options{}}, {"task", s.Regress != Regression{}},
 	} {
@@ -268,7 +276,7 @@ func (s *Set) SHA256() string {
 	}
 	h := sha256.New()
 	text, mark, _ := strings.Cut(fmt.Sprintf("%+v", content), " Memory:0 Fingerprint:")
-	mark, _, _ = strings.Cut(mark, " Arrays:{")
+	mark, _, _ = strings.Cut(mark, " Binary:{")
 	switch text += "}"; { // other sums are those from before these fields existed
 	case s.Elsewhere:
 		text += mark + "}"
@@ -277,7 +285,9 @@ func (s *Set) SHA256() string {
 	case s.form != "":
 		text += s.form
 	case s.Name == npySet:
-		text += fmt.Sprintf("%+v", s.spec.Arrays)
+		text += fmt.Sprintf("%+v", s.spec.Binary.Arrays)
+	case s.Name == tokensSet:
+		text += fmt.Sprintf("%+v", s.spec.Binary.Tokens)
 	}
 	fmt.Fprintln(h, text)
 	if s.spec.Split.Test > 0 {

@@ -6,42 +6,57 @@ import (
 
 	"fluentps/ps/workload/dataset/csv"
 	"fluentps/ps/workload/dataset/images"
+	"fluentps/ps/workload/dataset/tokens"
 )
 
 // Keys are those of section data: they name the data set and how workers share it.
 type Keys struct {
-	Set         string         `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
-	Path        string         `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,parquet,libsvm,ratings,npy,images,packed" doc:"the folder (idx, cifar10, images: one folder a class, or train and test with such folders), the training file (csv, parquet, libsvm, ratings: lines of row,column,value), .gz or not; csv, parquet: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy; images: or a file of csv with names of pictures and their classes; packed: the file that fluentps data pack has written"`
-	Test        string         `yaml:"test,omitempty" form:"path" when:"set=csv,parquet,libsvm,ratings,images" doc:"the test file; csv, parquet: or a pattern of several; images: the folder or the file of csv"`
-	Split       Split          `yaml:"split"`
-	Text        TextKeys       `yaml:",inline"`
-	Labels      LabelKeys      `yaml:",inline"`
-	Scale       float64        `yaml:"scale" above:"0" when:"set=csv,parquet,npy,images" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in files and in arrays of uint8 by 255"`
-	Normalize   bool           `yaml:"normalize" when:"set=idx,images" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
-	Stage       string         `yaml:"stage,omitempty" form:"path" when:"set=packed" doc:"a folder on the disk of each host, into which a run copies the pack, once for all ranks of the host; auto: the one that SLURM_TMPDIR or TMPDIR names"`
-	Pictures    Pictures       `yaml:"pictures"`
-	Augment     images.Augment `yaml:"augment"`
-	Center      bool           `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
-	Rows        int            `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
-	TestRows    int            `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
-	Accuracy    bool           `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
-	Fingerprint string         `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
-	Deal        Dealing        `yaml:",inline"`
-	Image       []int          `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
-	Features    int            `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
-	Classes     int            `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
-	Nonzeros    int            `yaml:"nonzeros" min:"1" max:"1e6" when:"set=generated_sparse" doc:"features of a row that are not 0, at most; the first features are far more often among them than the last, as in text"`
-	Matrix      Product        `yaml:"matrix"`
-	Arrays      Arrays         `yaml:"arrays"`
-	Partition   string         `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
-	Skew        Skew           `yaml:"partition"`
+	Set       string         `yaml:"set,required" values:"@data sets" doc:"the reader of the data"`
+	Path      string         `yaml:"path,required" form:"path" when:"set=idx,cifar10,csv,parquet,libsvm,ratings,npy,images,packed,tokens" doc:"the folder (idx, cifar10, images: one folder a class, or train and test with such folders), the training file (csv, parquet, libsvm, ratings: lines of row,column,value), .gz or not; csv, parquet: or a pattern of several, such as train-*.csv; npy: an archive .npz, or a folder with files .npy; images: or a file of csv with names of pictures and their classes; packed: the file that fluentps data pack has written; tokens: the file of tokens"`
+	Test      string         `yaml:"test,omitempty" form:"path" when:"set=csv,parquet,libsvm,ratings,images,tokens" doc:"the test file; csv, parquet: or a pattern of several; images: the folder or the file of csv"`
+	Split     Split          `yaml:"split"`
+	Text      TextKeys       `yaml:",inline"`
+	Labels    LabelKeys      `yaml:",inline"`
+	Scale     float64        `yaml:"scale" above:"0" when:"set=csv,parquet,npy,images" as:"float32" doc:"features are divided by it; 1 divides the pixels of images in files and in arrays of uint8 by 255"`
+	Normalize bool           `yaml:"normalize" when:"set=idx,images" doc:"true: pixels have mean 0 and standard deviation 1 over the training images; false: they are 0 to 1"`
+	Stage     string         `yaml:"stage,omitempty" form:"path" when:"set=packed" doc:"a folder on the disk of each host, into which a run copies the pack, once for all ranks of the host; auto: the one that SLURM_TMPDIR or TMPDIR names"`
+	Pictures  Pictures       `yaml:"pictures"`
+	Augment   images.Augment `yaml:"augment"`
+	Center    bool           `yaml:"center" when:"set=ratings" doc:"the mean of the training values is subtracted from all values, so that the factors need not learn it"`
+	Rows      int            `yaml:"rows" min:"1" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"training rows"`
+	TestRows  int            `yaml:"test_rows" min:"0" max:"1e9" when:"set=generated,generated_sparse,generated_ratings,external" doc:"test rows"`
+	External  ExternalKeys   `yaml:",inline"`
+	Deal      Dealing        `yaml:",inline"`
+	Image     []int          `yaml:"image,omitempty" min:"1" max:"65535" items:"1" when:"set=generated" doc:"rows are images of so many channels, height and width, such as [3, 32, 32]; without it they are no images"`
+	Features  int            `yaml:"features" min:"1" max:"1e6" when:"set=generated,generated_sparse" doc:"features of a row; of images their product"`
+	Classes   int            `yaml:"classes" min:"2" max:"1e6" when:"set=generated" doc:"classes"`
+	Nonzeros  int            `yaml:"nonzeros" min:"1" max:"1e6" when:"set=generated_sparse" doc:"features of a row that are not 0, at most; the first features are far more often among them than the last, as in text"`
+	Matrix    Product        `yaml:"matrix"`
+	Arrays    Arrays         `yaml:"arrays"`
+	Tokens    Tokens         `yaml:"tokens"`
+	Partition string         `yaml:"partition" values:"@partitions" doc:"how workers share the rows"`
+	Skew      Skew           `yaml:"partition"`
+}
+
+// ExternalKeys are those of rows that only the program of model external knows.
+type ExternalKeys struct {
+	Accuracy    bool   `yaml:"accuracy" when:"set=external" doc:"true: the model also counts the samples that it has right; false: it has a loss alone, as in regression"`
+	Fingerprint string `yaml:"fingerprint,omitempty" form:"fingerprint" when:"set=external" doc:"a text that names the data, such as a checksum or a version: runs whose texts differ are of different data, and do not resume from each other"`
+}
+
+// Tokens are the keys of texts that have been cut into tokens.
+type Tokens struct {
+	Window     int    `yaml:"window" min:"1" max:"65536" when:"set=tokens" doc:"tokens of a row; the one behind them is its class"`
+	Stride     int    `yaml:"stride" min:"1" max:"1e9" when:"set=tokens" doc:"from the beginning of a row to that of the next one, in tokens"`
+	Type       string `yaml:"type" values:"uint8,uint16,uint32" when:"set=tokens" doc:"how a token is stored, the lower byte first; uint8 reads any text, a byte each"`
+	Vocabulary int    `yaml:"vocabulary,omitempty" min:"2" max:"1048576" when:"set=tokens" doc:"different tokens; without it, the largest token of the files and one, for which all of them are read"`
 }
 
 // Dealing says who picks the rows of a step, and in which order.
 type Dealing struct {
 	Sampler string `yaml:"sampler" values:"run,script" when:"set=external" doc:"who picks the rows of a step: run: the run, and the program gets their numbers; script: the program itself, as with a DataLoader; each step counts as the rows of a batch"`
 	Shuffle string `yaml:"shuffle" values:"full,window" doc:"the order of a worker's rows in each epoch, in which every row comes once; full: any order is as likely; window: rows that lie together in the files come close together, so that files larger than memory are read in long parts"`
-	Window  int    `yaml:"window" min:"2" max:"1e9" when:"shuffle=window" doc:"so many rows are shuffled together: they are of 32 parts of the worker's rows, which are drawn at random"`
+	Window  int    `yaml:"window_rows" min:"2" max:"1e9" when:"shuffle=window" doc:"so many rows are shuffled together: they are of 32 parts of the worker's rows, which are drawn at random"`
 }
 
 // WindowRows is how many rows are shuffled together; 0: all.
@@ -57,7 +72,7 @@ const shuffleWindow = "window"
 
 // Split makes test rows of training rows.
 type Split struct {
-	Test float64 `yaml:"test,omitempty" above:"0" below:"1" when:"set=csv,parquet,libsvm,ratings,npy,images" doc:"the share of the rows of data.path that are test rows, in place of data.test"`
+	Test float64 `yaml:"test,omitempty" above:"0" below:"1" when:"set=csv,parquet,libsvm,ratings,npy,images,tokens" doc:"the share of the rows of data.path that are test rows, in place of data.test"`
 	Seed uint64  `yaml:"seed" when:"set=csv,parquet,libsvm,ratings,npy,images" doc:"picks the test rows; they do not depend on the seed of the run, so runs with several seeds have the same"`
 }
 
@@ -128,10 +143,10 @@ const (
 // Defaults is a data set of which only the name and the files are missing.
 func Defaults() Keys {
 	return Keys{
-		Scale: 1, Center: true, Accuracy: true, Deal: Dealing{Sampler: SamplerRun, Shuffle: "full", Window: 16384},
+		Scale: 1, Center: true, External: ExternalKeys{Accuracy: true}, Deal: Dealing{Sampler: SamplerRun, Shuffle: "full", Window: 16384},
 		Rows: 4096, TestRows: 1024, Features: 32, Classes: 10, Nonzeros: 8,
 		Partition: "disjoint_random", Matrix: Product{Matrix: Matrix{Rows: 64, Columns: 64}, Rank: 4, Noise: 0.1},
-		Arrays:   Arrays{Channels: channelsAuto},
+		Arrays: Arrays{Channels: channelsAuto}, Tokens: Tokens{Window: 16, Stride: 1, Type: string(tokens.Uint16)},
 		Pictures: Pictures{Color: "auto"}, Labels: LabelKeys{Task: taskClassify, Targets: "plain"},
 		Text: TextKeys{IndexBase: "auto", Label: "last", Header: "auto", Delimiter: "auto", Decimal: "point", Missing: "error"},
 	}
@@ -183,7 +198,8 @@ func (d Keys) split() Split {
 func (d Keys) Spec(seed uint64, memory int64) Spec {
 	s := Spec{Set: d.Set, Path: d.Path, Test: d.Test, Scale: d.Scale, Normalize: d.Normalize, Center: d.Center,
 		Rows: d.Rows, TestRows: d.TestRows, Features: d.Features, Classes: d.Classes, Nonzeros: d.Nonzeros,
-		Matrix: d.Matrix.Matrix, Arrays: d.Arrays, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory, Fingerprint: d.Fingerprint}
+		Matrix: d.Matrix.Matrix, Binary: Binary{Arrays: d.Arrays, Tokens: d.Tokens}, Rank: d.Matrix.Rank, Noise: d.Matrix.Noise, Memory: memory,
+		Fingerprint: d.External.Fingerprint}
 	if d.Set == "libsvm" {
 		s.IndexBase = d.Text.IndexBase
 	}
@@ -200,14 +216,17 @@ func (d Keys) Spec(seed uint64, memory int64) Spec {
 			s.CSV.Group = d.Skew.By
 		}
 		fallthrough
-	case "libsvm", "ratings", npySet:
+	case "libsvm", "ratings", npySet, tokensSet:
 		s.Split = d.split()
 	}
 	if d.Regresses() {
 		s.Regress, s.Classes = Regression{On: true, Standardize: d.StandardizesTargets()}, 0
 	}
 	if d.Set != npySet {
-		s.Arrays = Arrays{}
+		s.Binary.Arrays = Arrays{}
+	}
+	if d.Set != tokensSet {
+		s.Binary.Tokens = Tokens{}
 	}
 	if strings.HasPrefix(d.Set, "generated") {
 		s.Seed = seed

@@ -162,7 +162,7 @@ func loadNPY(s Spec, in *files.Reading) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := c.choose(s.Arrays)
+	names, err := c.choose(s.Binary.Arrays)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (c *container) table(xName, yName string, s Spec) (*arrays, error) {
 		return nil, fmt.Errorf("data: %s: %s has the shape %v, at most %d rows and as many features", c.path, xName, x.Shape, rowsMost)
 	}
 	t := &arrays{name: c.path + ": " + xName, x: x, width: x.Width()}
-	if err := t.setImage(s.Arrays.Channels); err != nil {
+	if err := t.setImage(s.Binary.Arrays.Channels); err != nil {
 		return nil, err
 	}
 	t.setScale(s.Scale)

@@ -23,6 +23,9 @@ func (s *Set) Pack(f *os.File, madeBy string, progress func(rows, all int)) (sum
 	if s.Elsewhere {
 		return "", errors.New("the rows of set external are with the program, which alone can write them")
 	}
+	if s.Name == tokensSet {
+		return "", errors.New("rows of set tokens overlap, and its file is mapped as it is: a pack would only be larger")
+	}
 	w, err := pack.NewWriter(f)
 	if err != nil {
 		return "", err

@@ -3,10 +3,14 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"strconv"
+	"unicode/utf8"
 
 	"fluentps/ps/workload/dataset/csv"
 	"fluentps/ps/workload/dataset/files"
 	"fluentps/ps/workload/dataset/images"
+	"fluentps/ps/workload/dataset/tokens"
 )
 
 // Readers that packages below have, and the set of which nothing is read.
@@ -160,4 +164,92 @@ func loadExternal(s Spec, _ *files.Reading) (*Set, error) {
 		return nil, errors.New("data: rows is 0: set external needs the number of training rows")
 	}
 	return &Set{Train: elsewhere{s.Rows}, Test: elsewhere{s.TestRows}, Elsewhere: true}, nil
+}
+
+const tokensSet = "tokens"
+
+// tokenRows is a table of a file of tokens.
+type tokenRows struct{ *tokens.Table }
+
+func (t tokenRows) label(row int) int32                     { return t.Label(row) }
+func (t tokenRows) failure() error                          { return t.Failure() }
+func (t tokenRows) mapped() int64                           { return t.Mapped() }
+func (t tokenRows) holds() (own, common int64)              { return 0, 0 }
+func (t tokenRows) pages(rows []int32, part func(b []byte)) { t.Pages(rows, part) }
+
+func (t tokenRows) fillSparse(e *Entries, y []int32, rows []int32) {
+	t.Entries(rows, func(i int, class int32) {
+		y[i], e.Start = class, append(e.Start, int32(len(e.Index)))
+	}, func(_ int, column int32) { e.Index, e.Value = append(e.Index, column), append(e.Value, 1) })
+	for len(e.Start) <= len(rows) { // of rows that cannot be read
+		e.Start = append(e.Start, int32(len(e.Index)))
+	}
+}
+
+// tokenColumnsMost bounds the columns of tokens, because rows are filled densely.
+const tokenColumnsMost = 1 << 24
+
+func loadTokens(s Spec, in *files.Reading) (*Set, error) {
+	k := s.Binary.Tokens
+	paths := []string{s.Path}
+	if s.Test != "" {
+		paths = append(paths, s.Test)
+	}
+	var all []*tokens.File
+	vocabulary := k.Vocabulary
+	for _, path := range paths {
+		f, err := tokens.Open(path, tokens.Type(k.Type))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, files.Missing(fmt.Sprintf("data: %s does not exist; %s", path, files.TextHint))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("data: %w", err)
+		}
+		if k.Vocabulary == 0 {
+			largest, err := f.Largest(tokens.Most)
+			if err != nil {
+				return nil, fmt.Errorf("data: %w", err)
+			}
+			vocabulary = max(2, vocabulary, largest+1)
+		}
+		all = append(all, f)
+		in.Files = append(in.Files, FileSum{Path: path, Name: f.Name(), Bytes: f.Size, SHA256: f.Sum(), Sampled: true})
+	}
+	if cols := int64(k.Window) * int64(vocabulary); cols > tokenColumnsMost {
+		return nil, fmt.Errorf("data: %s: a window of %d tokens of %d makes %d columns, at most %d; lower data.tokens.window, or cut the text "+
+			"into fewer different tokens", s.Path, k.Window, vocabulary, cols, tokenColumnsMost)
+	}
+	w, end := tokens.Window{Length: k.Window, Stride: k.Stride}, all[0].Len()
+	test := all[len(all)-1]
+	from, to := test.Len(), test.Len() // of test rows
+	switch {
+	case s.Test != "":
+		from = 0
+	case s.Split.Test > 0: // the end of the text: windows anywhere else would have tokens of training rows
+		end -= int64(s.Split.Test * float64(end))
+		from = end
+	}
+	set := &Set{Classes: vocabulary, Test: &rowsTable{cols: k.Window * vocabulary}}
+	train, err := all[0].Table(w, vocabulary, 0, end)
+	if err == nil && (s.Test != "" || s.Split.Test > 0) {
+		var rows *tokens.Table
+		rows, err = test.Table(w, vocabulary, from, to)
+		set.Test = tokenRows{rows}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	set.Train = tokenRows{train}
+	if tokens.Type(k.Type) == tokens.Uint8 {
+		for b := range vocabulary {
+			name := fmt.Sprintf("%#02x", b)
+			if b < utf8.RuneSelf {
+				name = strconv.QuoteRune(rune(b))
+			}
+			set.ClassNames = append(set.ClassNames, name)
+		}
+	}
+	in.Found = append(in.Found, fmt.Sprintf("%s: %d tokens of %s, %d different at most: %d training rows, %d test rows, mapped", s.Path,
+		all[0].Len(), k.Type, vocabulary, set.Train.Rows(), set.Test.Rows()))
+	return set, nil
 }

@@ -2,9 +2,13 @@
 package mapped
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"runtime/debug"
 
@@ -47,6 +51,32 @@ func Open(path string) (*File, error) {
 
 // Close unmaps the file: nobody may read Bytes after it.
 func (f *File) Close() error { return os.NewSyscallError("munmap", unix.Munmap(f.Bytes)) }
+
+// Blocks of a file that Sum reads: so many of so many bytes, at places that follow from the size alone, with the first and the last.
+const (
+	sumBlocks = 64
+	sumBytes  = 4096
+)
+
+// Sum identifies the file by its size and blocks of it: reading all of a large file would take longer than the first epochs. In hex.
+func (f *File) Sum() (sum string, err error) {
+	defer Guarding(&err)()
+	h := sha256.New()
+	_ = binary.Write(h, binary.LittleEndian, f.Size)
+	r := rand.New(rand.NewPCG(uint64(f.Size), 0))
+	last := max(0, f.Size-sumBytes)
+	for i := range sumBlocks {
+		at := r.Int64N(last + 1)
+		switch i {
+		case 0:
+			at = 0
+		case 1:
+			at = last
+		}
+		h.Write(f.Bytes[at:min(f.Size, at+sumBytes)])
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
 
 // Scattered tells the system that rows will be read here and there, so that it reads no pages ahead of a fault: else each row of a few KiB
 // would cost 128 KiB of reading. The advice may be refused, and does no harm then.

@@ -3,13 +3,9 @@ package numpy
 import (
 	"archive/zip"
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 
@@ -196,31 +192,8 @@ func arrayOf(b []byte, memory Memory) (*Array, error) {
 // IsMapped says whether the elements are read from the file when they are used.
 func (a *Array) IsMapped() bool { return !a.Packed && !a.Fortran }
 
-// Blocks of a file that Sum reads: so many of so many bytes, at places that follow from the size alone, with the first and the last.
-const (
-	sumBlocks = 64
-	sumBytes  = 4096
-)
-
-// Sum identifies the file by its size and blocks of it: reading all of a large file would take longer than the first epochs. In hex.
-func (f *File) Sum() (sum string, err error) {
-	defer mapped.Guarding(&err)()
-	h := sha256.New()
-	_ = binary.Write(h, binary.LittleEndian, f.Size)
-	r := rand.New(rand.NewPCG(uint64(f.Size), 0))
-	last := max(0, f.Size-sumBytes)
-	for i := range sumBlocks {
-		at := r.Int64N(last + 1)
-		switch i {
-		case 0:
-			at = 0
-		case 1:
-			at = last
-		}
-		h.Write(f.mapped[at:min(f.Size, at+sumBytes)])
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
+// Sum identifies the file by its size and blocks of it. In hex.
+func (f *File) Sum() (sum string, err error) { return f.file.Sum() }
 
 // Scattered tells the system that rows will be read here and there.
 func (f *File) Scattered() { f.file.Scattered() }
