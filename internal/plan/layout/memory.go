@@ -198,8 +198,8 @@ func memberBytes(c *configs.Config, p *shard.Plan, roles shard.Roles, rank int) 
 // in the order of the file.
 func rowBytesOf(c *configs.Config, rows, computes int) dataset.RowBytes {
 	b := shareBytes(c, rows, computes)
-	if c.Data.Deal.WindowRows() > 0 {
-		b.Kept += b.Kept / 2
+	if c.Data.Deal.WindowRows() > 0 { // and the numbers of blocks, of two rows at least
+		b.Kept += b.Kept/2 + b.Kept/4
 	}
 	return b
 }

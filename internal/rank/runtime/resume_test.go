@@ -214,7 +214,7 @@ func recorded(t *testing.T, ranks int, warn *lines, set ...string) (*metrics.Sum
 // Rows that are shuffled in windows are those of the same iterations in a run that resumes, in one of another number of servers, and in
 // virtual time.
 func TestWindowsOfRowsResumeBitEqual(t *testing.T) {
-	windows := []string{withoutMemory, "evaluate.every_epochs=0", "data.shuffle=window", "data.window_rows=24",
+	windows := []string{withoutMemory, "evaluate.every_epochs=0", "data.shuffle=window", "data.window_rows=64",
 		"sync=[{match: '*', scheme: drop, contributors: step}]"}
 	set := func(more ...string) *configs.Config { return load(t, append(slices.Clone(windows), more...)...) }
 	c := set("train.stop={updates: 40}")

@@ -295,7 +295,7 @@ func (f *feed) take(iter int64, from dataset.Table) error {
 func (f *feed) gather(iter int64, from dataset.Table) error {
 	f.rows = f.sampler.Batch(iter, f.rows)
 	err := f.batch.Take(from, f.rows)
-	if f.ahead != nil {
+	if f.ahead != nil && err == nil {
 		f.ahead.Next(from, func(rows []int32) []int32 { return f.sampler.Batch(iter+1, rows) })
 	}
 	f.augment.Apply(f.batch.X, iter)

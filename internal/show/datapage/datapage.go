@@ -79,7 +79,10 @@ func Make(s *Source) ([]byte, error) {
 	for _, scene := range charts(s) {
 		v.Figures = append(v.Figures, figure{scene.ID, template.HTML(scene.SVG())})
 	}
-	if n := s.Profile.Left; n > 0 {
+	switch n := s.Profile.Left; {
+	case n > 0 && s.Profile.Columns == nil:
+		v.FiguresNote = fmt.Sprintf("%d columns are too many to look at one by one.", n)
+	case n > 0:
 		v.FiguresNote = fmt.Sprintf("%d more columns are not drawn: these tell the most alone.", n)
 	}
 	for i := range s.Profile.Sheets {

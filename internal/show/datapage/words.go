@@ -42,7 +42,7 @@ func sentences(s *Source) (all []string) {
 	}
 	for at, l := range []profile.Looked{p.Train, p.Test} {
 		if l.Rows < l.All {
-			say("Of %s, %s at equal distances are in what follows.", metrics.Count(l.All, []string{"training row", "test row"}[at]),
+			say("Of %s, %s are in what follows, one of each equal part.", metrics.Count(l.All, []string{"training row", "test row"}[at]),
 				metrics.Count(l.Rows, "row"))
 		}
 	}
@@ -56,8 +56,9 @@ func baseline(say func(string, ...any), r *dataset.Report) {
 		part, name = &r.Train, "training"
 	}
 	if r.Classes == 0 {
-		say("Always guessing the mean has an RMSE of %s on the %s rows: the deviation of what is to be predicted.",
-			number(part.Values.Deviation), name)
+		off := part.Values.Mean - r.Train.Values.Mean
+		say("Always guessing the mean of the training rows has an RMSE of %s on the %s rows.",
+			number(math.Hypot(part.Values.Deviation, off)), name)
 		return
 	}
 	common, rare := 0, 0
@@ -93,7 +94,7 @@ func columnsInWords(say func(string, ...any), r *dataset.Report, p *profile.Prof
 		if !math.IsNaN(c.Alone) && (best == nil || c.Alone > best.Alone) {
 			best = c
 		}
-		if c.Constant {
+		if c.Constant && !variesElsewhere(r, c.Name) {
 			constant = append(constant, foreign.Text(c.Name))
 		}
 		if c.Rises {
@@ -119,8 +120,22 @@ func columnsInWords(say func(string, ...any), r *dataset.Report, p *profile.Prof
 		if n > fewNames {
 			constant = append(constant[:fewNames], fmt.Sprintf("%d more", n-fewNames))
 		}
-		say("Constant, so they tell nothing: %s.", strings.Join(constant, ", "))
+		where := ""
+		if p.Train.Rows < p.Train.All {
+			where = " in the rows looked at"
+		}
+		say("Constant%s, so they tell nothing: %s.", where, strings.Join(constant, ", "))
 	}
+}
+
+// variesElsewhere says whether a column has other values in rows that were not looked at.
+func variesElsewhere(r *dataset.Report, name string) bool {
+	for _, c := range r.Columns {
+		if c.Name == name && (c.Kind == string(csv.Number) || c.Kind == string(csv.Standardize)) {
+			return c.Min != c.Max
+		}
+	}
+	return false
 }
 
 // tables are those of the page.

@@ -56,7 +56,7 @@ type Tokens struct {
 type Dealing struct {
 	Sampler string `yaml:"sampler" values:"run,script" when:"set=external" doc:"who picks the rows of a step: run: the run, and the program gets their numbers; script: the program itself, as with a DataLoader; each step counts as the rows of a batch"`
 	Shuffle string `yaml:"shuffle" values:"full,window" doc:"the order of a worker's rows in each epoch, in which every row comes once; full: any order is as likely; window: rows that lie together in the files come close together, so that files larger than memory are read in long parts"`
-	Window  int    `yaml:"window_rows" min:"2" max:"1e9" when:"shuffle=window" doc:"so many rows are shuffled together: they are of 32 parts of the worker's rows, which are drawn at random"`
+	Window  int    `yaml:"window_rows" min:"64" max:"1e9" when:"shuffle=window" doc:"so many rows are shuffled together: they are of about 32 parts of the worker's rows, which are drawn at random"`
 }
 
 // WindowRows is how many rows are shuffled together; 0: all.

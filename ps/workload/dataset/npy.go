@@ -190,7 +190,7 @@ func loadNPY(s Spec, in *files.Reading) (*Set, error) {
 			return nil, err
 		}
 	}
-	c.say(train, names)
+	c.say(train, names, s.Split.Test > 0)
 	if s.Split.Test > 0 { // the numbers of classes do not depend on the split
 		if names[2] != "" {
 			return nil, fmt.Errorf("data: %s has test rows, %s: leave out data.split, or name the training rows alone, as in arrays: {x: %s, y: %s}",
@@ -264,6 +264,7 @@ type arrays struct {
 	x      *numpy.Array
 	y      []int32
 	pick   []int32 // of each row, its number in x; nil: they are those of x
+	isPart bool    // x is the array of another table, which counts it
 	width  int     // values of a row
 	image  Image   // zero: rows are not images
 	last   bool    // channels are the last dimension in the file
@@ -290,7 +291,7 @@ func (t *arrays) label(row int) int32 { return t.y[row] }
 // them.
 func (t *arrays) holds() (own, common int64) {
 	own = valueBytes * int64(len(t.y)+len(t.pick))
-	if t.x != nil && !t.x.IsMapped() {
+	if t.x != nil && !t.x.IsMapped() && !t.isPart {
 		own += t.x.Bytes()
 	}
 	return own, 0
@@ -298,7 +299,7 @@ func (t *arrays) holds() (own, common int64) {
 
 // mapped is how many bytes of the file the rows are.
 func (t *arrays) mapped() int64 {
-	if t.x != nil && t.x.IsMapped() {
+	if t.x != nil && t.x.IsMapped() && !t.isPart {
 		return t.x.Bytes()
 	}
 	return 0

@@ -244,6 +244,9 @@ func TestASplitOfArrays(t *testing.T) {
 		!strings.Contains(found, "45 rows for training") {
 		t.Fatalf("%d and %d rows of %d classes, %q", set.Train.Rows(), set.Test.Rows(), set.Classes, set.Found)
 	}
+	if set.MappedBytes() != whole.MappedBytes() || strings.Contains(strings.Join(set.Found, "\n"), "no test rows") {
+		t.Errorf("%d bytes are mapped, and %d without a split; %q", set.MappedBytes(), whole.MappedBytes(), set.Found)
+	}
 	seen := map[string]int{}
 	count := func(table dataset.Table, by int) {
 		x, y := make([]float32, cols), make([]int32, 1)

@@ -102,7 +102,7 @@ func (t *arrays) readTargets(name string, y *numpy.Array) error {
 }
 
 // say tells in a line what was found.
-func (c *container) say(t *arrays, names [4]string) {
+func (c *container) say(t *arrays, names [4]string, splits bool) {
 	what := fmt.Sprintf("%d features", t.width)
 	if i := t.image; i != (Image{}) {
 		where := ""
@@ -122,7 +122,10 @@ func (c *container) say(t *arrays, names [4]string) {
 		how = "unpacked into memory"
 	}
 	test := "no test rows"
-	if names[2] != "" {
+	switch {
+	case splits:
+		test = "of which some are test rows"
+	case names[2] != "":
 		test = "test rows " + names[2] + ", " + names[3]
 	}
 	c.in.Found = append(c.in.Found, fmt.Sprintf("%s: %s (%s, %s, %s), classes %s, %s", c.path, names[0], t.x.Type, what, how, names[1], test))
@@ -141,7 +144,7 @@ func (t *arrays) split(s Spec, in *files.Reading) (*arrays, error) {
 	for r := range all {
 		all[r] = int32(r)
 	}
-	test := &arrays{name: t.name, x: t.x, width: t.width, image: t.image, last: t.last, bytes: t.bytes, divide: t.divide}
+	test := &arrays{name: t.name, x: t.x, isPart: true, width: t.width, image: t.image, last: t.last, bytes: t.bytes, divide: t.divide}
 	t.pick, test.pick = files.Part(all, 1, picked)
 	t.y, test.y = files.Part(t.y, 1, picked)
 	if !s.Regress.On {

@@ -126,7 +126,7 @@ func (s *Sampler) permute(epoch int64) {
 
 // permuteWindows sets order to blocks in random order, and shuffles each window of them.
 func (s *Sampler) permuteWindows() {
-	size := max(1, s.window/blocksOfWindow)
+	size := (s.window + blocksOfWindow - 1) / blocksOfWindow
 	s.blocks = s.blocks[:0]
 	for b := 0; b*size < len(s.sorted); b++ {
 		s.blocks = append(s.blocks, int32(b))

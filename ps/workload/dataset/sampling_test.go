@@ -270,7 +270,7 @@ func TestWindowsOfRows(t *testing.T) {
 		}
 		sorted := slices.Clone(rows)
 		slices.Sort(sorted)
-		size := max(1, window/blocksOfWindow)
+		size := (window + blocksOfWindow - 1) / blocksOfWindow
 		for from := 0; from < len(rows); from += window {
 			blocks := map[int]bool{}
 			part := order[from:min(from+window, len(rows))]

@@ -115,11 +115,11 @@ func value(b array.Builder, name string, r *rand.Rand) string {
 	case *array.Float16Builder:
 		v := float16.New(float32(r.NormFloat64()))
 		b.Append(v)
-		return strconv.FormatFloat(float64(v.Float32()), 'g', -1, 64)
+		return strconv.FormatFloat(float64(v.Float32()), 'g', -1, 32)
 	case *array.Float32Builder:
 		v := float32(r.NormFloat64())
 		b.Append(v)
-		return strconv.FormatFloat(float64(v), 'g', -1, 64)
+		return strconv.FormatFloat(float64(v), 'g', -1, 32)
 	case *array.Float64Builder:
 		v := r.NormFloat64() * 1e3
 		b.Append(v)

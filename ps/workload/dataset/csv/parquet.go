@@ -33,10 +33,6 @@ func (r *reader) parquet(path string, t *Table) error {
 		if f.Rows == 0 {
 			return fmt.Errorf("data: %s: no rows", path)
 		}
-		if err := r.in.Take(nil, f.Bytes()); err != nil {
-			return fmt.Errorf("data: %s: %d columns: %w", path, len(f.Columns), err)
-		}
-		defer r.in.Give(f.Bytes())
 		return r.columnar(path, size, f, t)
 	})
 }
@@ -103,7 +99,14 @@ func (r *reader) columnar(path string, size int64, f *parquet.File, t *Table) er
 		skip[i] = op == opSkip
 	}
 	var damage error // of the file
-	err := f.Each(skip, func(b *parquet.Batch) error {
+	take := func(bytes int64) error {
+		if bytes < 0 {
+			r.in.Give(-bytes)
+			return nil
+		}
+		return r.in.Take(m.src, bytes)
+	}
+	err := f.Each(skip, take, func(b *parquet.Batch) error {
 		j.line = int(b.Row) + 1
 		p.batch(b, j.out)
 		damage = m.add(p, j)
@@ -166,6 +169,9 @@ func (p *parser) numberOf(v *parquet.Value, wide bool) error {
 		return p.number(v.String(), wide)
 	}
 	n := v.Number
+	if wide || p.Scale != 0 { // what is computed with it is what would be computed with its text
+		n = v.Short()
+	}
 	if p.Scale != 0 {
 		n /= p.Scale
 	}

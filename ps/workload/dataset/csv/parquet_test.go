@@ -71,7 +71,7 @@ func TestParquetIsTheTableOfItsText(t *testing.T) {
 				extra = 1
 			}
 			fmt.Fprintf(&text, "%s,%d,%s,%d,\"%s\",%s\n", age, p.Size, city, extra, strings.ReplaceAll(p.Buys, `"`, `""`),
-				strconv.FormatFloat(float64(p.Score), 'g', -1, 64))
+				strconv.FormatFloat(float64(p.Score), 'g', -1, 32))
 			rows = append(rows, p)
 		}
 		a, b := filepath.Join(dir, "t.csv"), filepath.Join(dir, "t.parquet")

@@ -47,7 +47,8 @@ func (a *Ahead) Ask(each func(part func(b []byte))) {
 	a.busy.Store(true)
 	go func() {
 		defer a.busy.Store(false)
-		each(func(b []byte) { need(b, a.Near) })
+		defer func() { _ = recover() }() // what is wrong with the file is said by who reads it
+		_ = Guard(func() { each(func(b []byte) { need(b, a.Near) }) })
 	}()
 }
 

@@ -25,8 +25,9 @@ type File struct {
 	Rows    int64
 	Groups  int // of rows
 
-	in   io.ReaderAt
-	file *parquet.File
+	in      io.ReaderAt
+	file    *parquet.File
+	scratch unpacking
 }
 
 // Column is a column of a file.
@@ -35,9 +36,10 @@ type Column struct {
 	// Refused says why the column cannot be read; empty: it can. A column that is left out is not read.
 	Refused string
 
-	how reading
-	at  int     // among the leaves of the schema
-	div float64 // of decimals
+	how      reading
+	optional bool    // values may be missing
+	at       int     // among the leaves of the schema
+	div      float64 // of decimals
 }
 
 // reading is how the values of a column are read.
@@ -74,6 +76,9 @@ func Open(in io.ReaderAt, size int64) (f *File, err error) {
 	}
 	sum, at := int64(0), 0
 	for _, g := range file.RowGroups() {
+		if g.NumRows() < 0 {
+			return nil, fmt.Errorf("a group of %d rows", g.NumRows())
+		}
 		sum += g.NumRows()
 	}
 	if sum != f.Rows {
@@ -108,7 +113,7 @@ func checkFooter(in io.ReaderAt, size int64) error {
 	case magic == "PARE" || string(head[:4]) == "PARE":
 		return errors.New("it is encrypted; write it without a key")
 	case string(head[:4]) != "PAR1":
-		return fmt.Errorf("it begins with %q, and Parquet with PAR1", head[:4])
+		return fmt.Errorf("it begins with %q, and Parquet with PAR1; text is data.set: csv", head[:4])
 	case magic != "PAR1":
 		return fmt.Errorf("it ends with %q, and Parquet with PAR1: it was cut short, or its writing has not ended", tail[4:])
 	case footer > size-least || footer > footerMost:
@@ -153,7 +158,7 @@ func leavesOf(schema []format.SchemaElement) (all []*format.SchemaElement) {
 
 // columnOf says how a column is read, of which e is the element.
 func columnOf(c *parquet.Column, e *format.SchemaElement, at int) Column {
-	out := Column{Name: c.Name(), at: at, div: 1}
+	out := Column{Name: c.Name(), at: at, div: 1, optional: c.Optional()}
 	if !c.Leaf() || c.Repeated() {
 		out.Refused = "has lists or groups of values"
 		return out

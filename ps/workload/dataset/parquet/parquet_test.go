@@ -3,12 +3,15 @@ package parquet
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +24,11 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 	"pgregory.net/rapid"
 )
+
+// memoryMax is what reading may take in these tests.
+const memoryMax = 16 << 20
+
+var errMemory = errors.New("no memory")
 
 // all are the values of a file, as texts.
 func all(file []byte, skip ...string) (names []string, rows [][]string, err error) {
@@ -38,7 +46,14 @@ func all(file []byte, skip ...string) (names []string, rows [][]string, err erro
 			return nil, nil, fmt.Errorf("%s %s", c.Name, c.Refused)
 		}
 	}
-	err = f.Each(left, func(b *Batch) error {
+	taken, most := int64(0), int64(0)
+	err = f.Each(left, func(bytes int64) error {
+		if taken += bytes; taken > memoryMax {
+			return errMemory
+		}
+		most = max(most, taken)
+		return nil
+	}, func(b *Batch) error {
 		for i := range b.N {
 			row := make([]string, len(f.Columns))
 			for k, values := range b.Values {
@@ -50,6 +65,9 @@ func all(file []byte, skip ...string) (names []string, rows [][]string, err erro
 		}
 		return nil
 	})
+	if taken != 0 && !errors.Is(err, errMemory) || most == 0 && err == nil && f.Rows > 0 {
+		err = errors.Join(err, fmt.Errorf("%d bytes are not given back, of at most %d", taken, most))
+	}
 	if err == nil && int64(len(rows)) != f.Rows {
 		err = fmt.Errorf("%d rows, want %d", len(rows), f.Rows)
 	}
@@ -196,19 +214,86 @@ func TestBombs(t *testing.T) {
 	_ = e.Close()
 	for codec, packed := range map[format.CompressionCodec][]byte{format.Gzip: zipped.Bytes(), format.Brotli: brotlied.Bytes(),
 		format.Zstd: zstded.Bytes(), format.Snappy: s2.EncodeSnappy(nil, zeros)} {
-		if err := unpacksTo(codec, bytes.NewReader(packed), size); err != nil {
-			t.Errorf("%v: a page of its size is refused: %v", codec, err)
+		var b unpacking
+		if err := unpack(&b, codec, bytes.NewReader(packed), size); err != nil || b.Len() != size {
+			t.Errorf("%v: a page of its size is refused, or is of %d bytes: %v", codec, b.Len(), err)
 		}
-		if err := unpacksTo(codec, bytes.NewReader(packed), size-1); err == nil {
+		if err := unpack(&b, codec, bytes.NewReader(packed), size-1); err == nil {
 			t.Errorf("%v: a page that unpacks to a byte more is taken", codec)
 		}
 	}
+	types := [][]int16{{1}}
 	for want, h := range map[string]header{"bytes unpacked, at most": {unpacked: pageMost + 1}, "-1 bytes": {unpacked: -1},
 		"values, of a group of 7": {values: 8}, "-2 values": {values: -2}, "-5 of its 9 bytes are levels": {unpacked: 9, packed: 9, levels: -5},
-		"8 of its 7 bytes": {unpacked: 7, packed: 9, levels: 8}} {
-		if err := h.check(bytes.NewReader(nil), format.Uncompressed, 7); err == nil || !strings.Contains(err.Error(), want) {
+		"8 of its 7 bytes": {unpacked: 7, packed: 9, levels: 8}, "the type 1, which": {kind: 1}, "a field twice": {twice: true}} {
+		h.fields = types
+		if err := h.check(bytes.NewReader(nil), &unpacking{}, format.Uncompressed, 7, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// Counts in a page that are more than its values are refused, in each encoding that has counts, and those of real pages are not.
+func TestCountsInPages(t *testing.T) {
+	varint := func(all ...uint64) (b []byte) {
+		for _, v := range all {
+			b = binary.AppendUvarint(b, v)
+		}
+		return b
+	}
+	dictionary := func(b []byte) []byte { return append([]byte{3}, b...) }
+	for name, c := range map[string]struct {
+		e    format.Encoding
+		b    []byte
+		good bool
+	}{
+		"a run":                     {format.RLEDictionary, dictionary(append(varint(10<<1), 1)), true},
+		"a long run":                {format.RLEDictionary, dictionary(append(varint(1<<31), 1)), false},
+		"many runs":                 {format.RLEDictionary, dictionary(bytes.Repeat(append(varint(9<<1), 1), 3)), false},
+		"a group":                   {format.RLEDictionary, dictionary(append(varint(2<<1|1), 1, 2, 3, 4, 5, 6)), true},
+		"many groups":               {format.RLEDictionary, dictionary(varint(1<<30 | 1)), false},
+		"wide indices":              {format.RLEDictionary, []byte{33}, false},
+		"differences":               {format.DeltaBinaryPacked, append(varint(128, 4, 10, 0, 0), 0, 0, 0, 0), true},
+		"many differences":          {format.DeltaBinaryPacked, varint(128, 4, 1<<31, 0), false},
+		"large blocks":              {format.DeltaBinaryPacked, varint(1<<30, 4, 10, 0), false},
+		"many parts":                {format.DeltaBinaryPacked, varint(128, 1<<20, 10, 0), false},
+		"lengths":                   {format.DeltaLengthByteArray, varint(128, 4, 1<<31, 0), false},
+		"prefixes":                  {format.DeltaByteArray, append(varint(128, 4, 1, 0), varint(128, 4, 1<<31, 0)...), false},
+		"truth values":              {format.RLE, append([]byte{2, 0, 0, 0}, varint(1<<31)...), false},
+		"an encoding of the future": {format.Encoding(77), nil, false},
+		"plain":                     {format.Plain, make([]byte, 80), true},
+	} {
+		if err := (payload{c.b, 10}).encoded(c.e); (err == nil) != c.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A column whose dictionary lies behind its first page is refused: the library would read other pages than were checked.
+func TestADictionaryBehindThePages(t *testing.T) {
+	file := written(t, []struct {
+		A string `parquet:"a,dict"`
+	}{{"x"}, {"y"}})
+	f, err := Open(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &f.file.Metadata().RowGroups[0].Columns[0].MetaData
+	m.DictionaryPageOffset, m.DataPageOffset = m.DataPageOffset, m.DictionaryPageOffset
+	if _, err := f.checkPages(0, &f.Columns[0], 2); err == nil || !strings.Contains(err.Error(), "its dictionary is at") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A file whose pages take more memory than there is is refused before they are read.
+func TestPagesAreCounted(t *testing.T) {
+	rows := make([]struct{ A, B, C, D string }, 3)
+	for i := range rows {
+		long := strings.Repeat("x", 3<<20)
+		rows[i] = struct{ A, B, C, D string }{long, long, long, long}
+	}
+	if _, _, err := all(written(t, rows, parquet.Compression(&parquet.Zstd))); !errors.Is(err, errMemory) {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -219,19 +304,23 @@ func TestHeaders(t *testing.T) {
 			UncompressedPageSize: rapid.Int32().Draw(t, "unpacked"), CompressedPageSize: rapid.Int32().Draw(t, "packed"),
 			CRC: rapid.Int32().Draw(t, "crc")}
 		values, levels := rapid.Int32Min(0).Draw(t, "values"), rapid.Int32Range(0, 100).Draw(t, "levels")
+		encoding := format.Encoding(rapid.Int32Range(0, 9).Draw(t, "encoding"))
 		want := header{unpacked: int64(p.UncompressedPageSize), packed: int64(p.CompressedPageSize), values: int64(values),
-			isDictionary: p.Type == format.DictionaryPage}
+			isDictionary: p.Type == format.DictionaryPage, isV2: p.Type == format.DataPageV2, kind: int64(p.Type), encoding: int64(encoding)}
 		switch p.Type {
 		case format.DataPage:
-			p.DataPageHeader.Valid, p.DataPageHeader.V.NumValues = true, values
-			p.DataPageHeader.V.Statistics.MaxValue = make([]byte, rapid.IntRange(0, 3000).Draw(t, "statistics"))
+			v1 := &p.DataPageHeader.V
+			p.DataPageHeader.Valid, v1.NumValues, v1.Encoding = true, values, encoding
+			v1.Statistics.MaxValue = make([]byte, rapid.IntRange(0, 3000).Draw(t, "statistics"))
+			p.DataPageHeaderV2.Valid, p.DataPageHeaderV2.V.NumValues = rapid.Bool().Draw(t, "another header"), 1 // which nobody looks at
+			p.DataPageHeaderV2.V.IsCompressed = thrift.New(false)
 		case format.DictionaryPage:
-			p.DictionaryPageHeader.Valid, p.DictionaryPageHeader.V.NumValues = true, values
+			p.DictionaryPageHeader.Valid, p.DictionaryPageHeader.V.NumValues, p.DictionaryPageHeader.V.Encoding = true, values, encoding
 		default:
 			v2 := &p.DataPageHeaderV2.V
 			p.DataPageHeaderV2.Valid, v2.NumValues, v2.RepetitionLevelsByteLength, v2.DefinitionLevelsByteLength = true, values, 1, levels
 			want.isBare, want.levels = rapid.Bool().Draw(t, "bare"), int64(levels)+1
-			v2.IsCompressed = thrift.New(!want.isBare)
+			v2.IsCompressed, v2.Encoding = thrift.New(!want.isBare), encoding
 		}
 		b, err := thrift.Marshal(new(thrift.CompactProtocol), &p)
 		if err != nil {
@@ -239,7 +328,7 @@ func TestHeaders(t *testing.T) {
 		}
 		want.size = int64(len(b))
 		got, err := headerAt(bytes.NewReader(append(b, 1, 2, 3)))
-		if err != nil || got != want {
+		if got.fields = nil; err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v, %v; want %+v", got, err, want)
 		}
 		if _, err := headerAt(bytes.NewReader(b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")])); err == nil {
@@ -248,7 +337,8 @@ func TestHeaders(t *testing.T) {
 	})
 	for name, b := range map[string]string{"a list of 2^40": "\x19\xfc\x80\x80\x80\x80\x80\x20",
 		"a text of 2^40": "\x18\x80\x80\x80\x80\x80\x20", "a map of 2^40": "\x1b\x80\x80\x80\x80\x80\x20\x11",
-		"structures": strings.Repeat("\x1c", 1000), "lists": strings.Repeat("\x19\x19", 1000), "a kind": "\x1f"} {
+		"structures": strings.Repeat("\x1c", 1000), "lists": strings.Repeat("\x19\x19", 1000), "a kind": "\x1f",
+		"empty structures": "\x19\xfc\x80\x80\x40" + strings.Repeat("\x00", 1<<20) + "\x00"} {
 		if err := (&walker{b: []byte(b)}).structure(0); err == nil {
 			t.Errorf("%s is taken", name)
 		}

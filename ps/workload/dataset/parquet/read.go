@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -32,6 +33,8 @@ const (
 	isNumber
 	isWhole
 	isBytes
+	isSingle   // a number of 32 bits or fewer
+	isUnsigned // whole has its bits, and it is above all signed ones
 )
 
 // Missing says whether the file has no value there; a number that is NaN is one.
@@ -40,6 +43,15 @@ func (v *Value) Missing() bool { return v.kind == isNull }
 // IsText says whether the value is a text.
 func (v *Value) IsText() bool { return v.kind == isBytes }
 
+// Short is the number as a text would have it: the shortest decimal that is this float32, if the file has one.
+func (v *Value) Short() float64 {
+	if v.kind != isSingle {
+		return v.Number
+	}
+	n, _ := strconv.ParseFloat(strconv.FormatFloat(v.Number, 'g', -1, 32), 64) // which it has written itself
+	return n
+}
+
 // String is the value as text; of a missing one it is empty.
 func (v *Value) String() string {
 	switch v.kind {
@@ -47,6 +59,10 @@ func (v *Value) String() string {
 		return string(v.Bytes)
 	case isWhole:
 		return strconv.FormatInt(v.whole, 10)
+	case isUnsigned:
+		return strconv.FormatUint(uint64(v.whole), 10)
+	case isSingle:
+		return strconv.FormatFloat(v.Number, 'g', -1, 32)
 	case isNumber:
 		return strconv.FormatFloat(v.Number, 'g', -1, 64)
 	}
@@ -56,13 +72,11 @@ func (v *Value) String() string {
 // BatchRows is the most rows of a batch.
 const BatchRows = 1024
 
-// Bytes is about the memory that Each takes, without pages.
-func (f *File) Bytes() int64 { return int64(len(f.Columns)) * BatchRows * (24 + 40) }
-
-// Each calls use for all rows, in order. Columns that skip names are not read; all others must be readable.
-func (f *File) Each(skip []bool, use func(b *Batch) error) (err error) {
+// Each calls use for all rows, in order. Columns that skip names are not read; all others must be readable. take is asked for the bytes
+// that reading takes, and for less than none where they are given back.
+func (f *File) Each(skip []bool, take func(bytes int64) error, use func(b *Batch) error) (err error) {
 	var failed error // of use
-	err = f.each(skip, func(b *Batch) error {
+	err = f.each(skip, take, func(b *Batch) error {
 		failed = use(b)
 		return failed
 	})
@@ -72,32 +86,54 @@ func (f *File) Each(skip []bool, use func(b *Batch) error) (err error) {
 	return err
 }
 
-func (f *File) each(skip []bool, use func(b *Batch) error) (err error) {
+func (f *File) each(skip []bool, take func(bytes int64) error, use func(b *Batch) error) (err error) {
 	defer recovered(&err)
+	kept, rows := 0, min(BatchRows, f.Rows)
+	for _, s := range skip {
+		if !s {
+			kept++
+		}
+	}
+	values := int64(kept) * rows * int64(unsafe.Sizeof(Value{})+unsafe.Sizeof(parquet.Value{}))
+	if err := take(values); err != nil {
+		return err
+	}
+	defer func() { _ = take(-values) }()
 	b := &Batch{Values: make([][]Value, len(f.Columns))}
 	for k, group := range f.file.RowGroups() {
-		chunks := make([]*chunk, len(f.Columns))
-		for i := range f.Columns {
-			c := &f.Columns[i]
-			if skip[i] {
-				continue
-			}
-			if err := f.checkPages(k, c.at, group.NumRows()); err != nil {
-				return fmt.Errorf("column %q of group %d of rows: %w", c.Name, k+1, err)
-			}
-			chunks[i] = &chunk{Column: c, pages: group.ColumnChunks()[c.at].Pages(), raw: make([]parquet.Value, BatchRows)}
-		}
-		err := f.group(b, group.NumRows(), chunks, use)
-		for _, c := range chunks {
-			if c != nil {
-				c.close()
-			}
-		}
-		if err != nil {
+		if err := f.groupOf(b, k, group, skip, take, use); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// groupOf checks a group of rows, and reads it.
+func (f *File) groupOf(b *Batch, k int, group parquet.RowGroup, skip []bool, take func(bytes int64) error, use func(b *Batch) error) error {
+	chunks, pages := make([]*chunk, len(f.Columns)), int64(0)
+	for i := range f.Columns {
+		c := &f.Columns[i]
+		if skip[i] {
+			continue
+		}
+		m, err := f.checkPages(k, c, group.NumRows())
+		if err != nil {
+			return fmt.Errorf("column %q of group %d of rows: %w", c.Name, k+1, err)
+		}
+		pages += 2*m.page + m.dictionary // a batch may need the end of one page and the beginning of the next
+		chunks[i] = &chunk{Column: c, raw: make([]parquet.Value, min(BatchRows, f.Rows))}
+	}
+	if err := take(pages); err != nil {
+		return err
+	}
+	defer func() { _ = take(-pages) }()
+	for i, c := range chunks {
+		if c != nil {
+			c.pages = group.ColumnChunks()[f.Columns[i].at].Pages()
+			defer c.close()
+		}
+	}
+	return f.group(b, group.NumRows(), chunks, use)
 }
 
 // group reads a group of rows.
@@ -109,7 +145,7 @@ func (f *File) group(b *Batch, rows int64, chunks []*chunk, use func(b *Batch) e
 				continue
 			}
 			if cap(b.Values[i]) == 0 {
-				b.Values[i] = make([]Value, BatchRows)
+				b.Values[i] = make([]Value, min(BatchRows, f.Rows))
 			}
 			b.Values[i] = b.Values[i][:b.N]
 			if err := c.read(b.Values[i]); err != nil {
@@ -200,23 +236,23 @@ func (c *chunk) take(from *parquet.Value, to *Value) {
 		}
 	case parquet.Int64:
 		if to.kind, to.whole = isWhole, from.Int64(); c.how == asUnsigned && to.whole < 0 {
-			to.kind, to.Number = isNumber, float64(from.Uint64())
+			to.kind, to.Number = isUnsigned, float64(from.Uint64())
 		}
 	case parquet.Float:
-		to.Number = float64(from.Float())
+		to.kind, to.Number = isSingle, float64(from.Float())
 	case parquet.Double:
 		to.Number = from.Double()
 	case parquet.ByteArray:
 		to.kind, to.Bytes = isBytes, from.ByteArray()
 	default: // asHalf
-		to.Number = half(from.ByteArray())
+		to.kind, to.Number = isSingle, half(from.ByteArray())
 	}
 	if to.kind == isWhole {
 		if to.Number = float64(to.whole); c.div != 1 {
 			to.kind, to.Number = isNumber, to.Number/c.div
 		}
 	}
-	if to.kind == isNumber && math.IsNaN(to.Number) {
+	if (to.kind == isNumber || to.kind == isSingle) && math.IsNaN(to.Number) {
 		to.kind = isNull
 	}
 }

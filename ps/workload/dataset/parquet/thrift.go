@@ -14,7 +14,13 @@ type walker struct {
 	at   int
 	seen func(path []int16, value int64) // of the numbers and truth values in structures; path are the numbers of their fields
 	path []int16
+
+	structures int // in lists: the library makes an element of each
 }
+
+// structuresMost is the most structures in lists: a footer of 64 MiB with its columns of its groups of rows has fewer. One that says to
+// have more, of a byte each, would take gigabytes.
+const structuresMost = 1 << 19
 
 // The types of values.
 const (
@@ -168,6 +174,11 @@ func (w *walker) items(n uint64, depth int, kinds ...byte) error {
 	w.seen = nil // numbers of lists are nobody's fields
 	defer func() { w.seen = seen }()
 	for range n {
+		if kinds[0] == thriftStruct {
+			if w.structures++; w.structures > structuresMost {
+				return fmt.Errorf("more than %d structures in lists", structuresMost)
+			}
+		}
 		for _, kind := range kinds {
 			if err := w.value(kind, depth+1); err != nil {
 				return err

@@ -18,7 +18,7 @@ func digits(i int) string { return strconv.Itoa(i) }
 // columns looks at each column alone.
 func (p *Profile) columns(set *dataset.Set, train, test *part) {
 	all := fileColumns(set, func(i int) string { return "x[" + digits(i) + "]" })
-	g := &guess{train, set.Classes}
+	g := newGuess(train, set.Classes)
 	alone := make([]float64, len(all))
 	var values, tests []float64
 	for i := range all {
@@ -36,7 +36,7 @@ func (p *Profile) columns(set *dataset.Set, train, test *part) {
 	for _, i := range order {
 		f := &all[i]
 		values, tests = f.values(train, values), f.values(test, tests)
-		c := Column{Name: f.name, Alone: alone[i], Constant: slices.Min(values) == slices.Max(values)}
+		c := Column{Name: f.name, Alone: alone[i], Constant: !varies(values)}
 		if f.texts != nil {
 			c.Texts = shares(f.texts, values, tests)
 		} else {
@@ -45,6 +45,21 @@ func (p *Profile) columns(set *dataset.Set, train, test *part) {
 		}
 		p.Columns = append(p.Columns, c)
 	}
+}
+
+// varies says whether there are two different finite values.
+func varies(values []float64) bool {
+	first := math.NaN()
+	for _, v := range values {
+		switch {
+		case !isFinite(v):
+		case math.IsNaN(first):
+			first = v
+		case v != first:
+			return true
+		}
+	}
+	return false
 }
 
 func rises(values []float64) bool {
@@ -79,7 +94,25 @@ func shares(texts []string, train, test []float64) []Text {
 // guess learns what a row is from a value, on about half of the rows, and is tried on the others.
 type guess struct {
 	rows    *part
-	classes int // 0: rows have targets
+	classes int   // 0: rows have targets
+	common  int32 // the commonest class of the rows that are learned from
+}
+
+func newGuess(rows *part, classes int) *guess {
+	g := &guess{rows: rows, classes: classes}
+	counts := map[int32]int{}
+	for i, y := range rows.y {
+		if learns(i) {
+			counts[y]++
+		}
+	}
+	most := 0
+	for y, n := range counts {
+		if n > most || n == most && y < g.common {
+			g.common, most = y, n
+		}
+	}
+	return g
 }
 
 // mean is that of n targets.
@@ -142,22 +175,15 @@ func (g *guess) accuracy(values []float64, group func(float64) int32) float64 {
 		class int32
 		n     int
 	}
-	counts, most, all := map[[2]int32]int{}, map[int32]best{}, make([]int, g.classes)
+	counts, most := map[[2]int32]int{}, map[int32]best{}
 	for i := range values {
 		if !learns(i) {
 			continue
 		}
 		k, y := group(values[i]), g.rows.y[i]
 		counts[[2]int32{k, y}]++
-		all[y]++
 		if n := counts[[2]int32{k, y}]; n > most[k].n {
 			most[k] = best{y, n}
-		}
-	}
-	common := int32(0)
-	for y, n := range all {
-		if n > all[common] {
-			common = int32(y)
 		}
 	}
 	right, tried := 0, 0
@@ -165,7 +191,7 @@ func (g *guess) accuracy(values []float64, group func(float64) int32) float64 {
 		if learns(i) {
 			continue
 		}
-		class := common
+		class := g.common
 		if m, ok := most[group(values[i])]; ok {
 			class = m.class
 		}

@@ -3,7 +3,7 @@
 //
 //	p, err := profile.Of(set, profile.Options{})
 //
-// Of a large set it takes rows at equal distances. It changes nothing, and the same set has the same profile.
+// Of a large set it takes a row in each of as many equal parts. It changes nothing, and the same set has the same profile.
 package profile
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"fluentps/ps/workload/dataset"
 	"fluentps/ps/workload/dataset/csv"
+	"fluentps/ps/workload/dataset/draw"
 	"fluentps/ps/workload/dataset/images"
 )
 
@@ -27,9 +28,10 @@ type Options struct {
 
 const (
 	rowsMost = 20_000
-	// valuesMost bounds the values of the rows that are looked at, 4 bytes each, and rowsLeast is how many rows are looked at however
-	// wide they are.
-	valuesMost, rowsLeast = 1 << 24, 64
+	// valuesMost bounds the values of the rows that are looked at, 4 bytes each.
+	valuesMost = 1 << 24
+	// wideMost is the most columns of rows that are neither pictures nor ratings, if they are looked at one by one.
+	wideMost = 1 << 16
 )
 
 // Looked counts rows: so many were looked at, of all.
@@ -91,7 +93,11 @@ type part struct {
 // Of looks at a set.
 func Of(set *dataset.Set, o Options) (*Profile, error) {
 	p := &Profile{}
-	if set.Elsewhere {
+	isWide := set.Image == dataset.Image{} && set.Train.Cols() > wideMost
+	if isWide {
+		p.Left = set.Train.Cols()
+	}
+	if set.Elsewhere || isWide {
 		return p, nil
 	}
 	train, err := look(set, set.Train, o, &p.Train)
@@ -118,14 +124,15 @@ func Of(set *dataset.Set, o Options) (*Profile, error) {
 	return p, nil
 }
 
-// look gathers rows at equal distances.
+// look gathers a row of each of as many equal parts of the table. Which one is drawn: rows at equal distances could all be of one class of
+// a file with an order.
 func look(set *dataset.Set, t dataset.Table, o Options, looked *Looked) (*part, error) {
 	most := o.Rows
 	if most == 0 {
 		most = rowsMost
 	}
 	all, cols := t.Rows(), set.Train.Cols()
-	n := min(all, most, max(rowsLeast, valuesMost/max(1, cols)))
+	n := min(all, most, max(1, valuesMost/max(1, cols)))
 	*looked = Looked{n, all}
 	p := &part{cols: cols, rows: n}
 	if n == 0 {
@@ -135,7 +142,8 @@ func look(set *dataset.Set, t dataset.Table, o Options, looked *Looked) (*part, 
 	const atOnce = 64
 	batch, rows := dataset.NewBatch(false, set.Samples(), min(n, atOnce)), make([]int32, 0, atOnce)
 	for i := range n {
-		if rows = append(rows, int32(int64(i)*int64(all)/int64(n))); len(rows) < cap(batch.Y) && i < n-1 {
+		from, to := int64(i)*int64(all)/int64(n), int64(i+1)*int64(all)/int64(n)
+		if rows = append(rows, int32(from+int64(draw.Mix(learnSeed+1, uint64(i))%uint64(to-from)))); len(rows) < cap(batch.Y) && i < n-1 {
 			continue
 		}
 		if err := batch.Take(t, rows); err != nil {
@@ -246,7 +254,7 @@ func (f *fileColumn) values(of *part, to []float64) []float64 {
 	for r := range of.rows {
 		row := of.row(r)[f.from:f.to]
 		v := float64(row[0])*f.scale + f.shift
-		if w := math.Round(v); f.scale != 1 && math.Abs(v-w) <= (math.Abs(f.shift)+math.Abs(v))/(1<<22) {
+		if w := math.Round(v); f.scale != 1 && math.Abs(v-w) <= math.Abs(v-f.shift)/(1<<22)+math.Abs(v)/(1<<50) {
 			v = w // a whole number that float32 has rounded
 		}
 		if f.texts != nil {

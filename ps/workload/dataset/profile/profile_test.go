@@ -114,11 +114,50 @@ func TestRowsAtEqualDistances(t *testing.T) {
 		fmt.Fprintf(&b, "%d,%d\n", i, i%2)
 	}
 	p := profiled(t, loaded(t, b.String(), nil), Options{Rows: 10})
-	if h := p.Columns[0].Shown; p.Train != (Looked{10, 1000}) || h.Least != 0 || h.Most != 900 {
+	if h := p.Columns[0].Shown; p.Train != (Looked{10, 1000}) || h.Least >= 100 || h.Most < 900 || h.Most-h.Least < 800 {
 		t.Errorf("looked at %+v from %g to %g", p.Train, h.Least, h.Most)
 	}
 	if !math.IsNaN(p.Columns[0].Alone) {
 		t.Errorf("a guess from 10 rows is judged: %g", p.Columns[0].Alone)
+	}
+}
+
+// Rows of a file with an order are no accusation: of a file whose classes alternate, no random column tells the class.
+func TestAFileWithAnOrder(t *testing.T) {
+	var b strings.Builder
+	for i := range 40_000 {
+		fmt.Fprintf(&b, "%d,%d\n", i*7919%1009, i%2)
+	}
+	p := profiled(t, loaded(t, b.String(), nil), Options{})
+	if c := p.Columns[0]; c.Alone > 0.6 || p.Train.Rows != 20_000 {
+		t.Errorf("a random column alone has accuracy %g, of %d rows", c.Alone, p.Train.Rows)
+	}
+}
+
+// A standardized column with a large mean keeps its values.
+func TestALargeMeanIsNoConstant(t *testing.T) {
+	var b strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&b, "%.3f,%d\n", 1e7+0.2*float64(i*7919%100)/100+0.2*float64(i*31%2), i*31%2)
+	}
+	set := loaded(t, b.String(), func(s *dataset.Spec) { s.CSV.Columns = csv.KindsOf([]string{"1"}, []string{"standardize"}) })
+	if c := profiled(t, set, Options{}).Columns[0]; c.Constant || c.Alone < 0.9 || c.Shown.Most-c.Shown.Least < 0.3 {
+		t.Errorf("constant %v, alone %g, from %g to %g", c.Constant, c.Alone, c.Shown.Least, c.Shown.Most)
+	}
+}
+
+// Of rows with very many columns none is looked at, so that a page takes no longer than reading them.
+func TestVeryManyColumns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wide")
+	if err := os.WriteFile(path, []byte("0 1:1 3000000:2\n1 2:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := dataset.Load(dataset.Spec{Set: "libsvm", Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := profiled(t, set, Options{}); p.Left != 3_000_000 || p.Columns != nil {
+		t.Errorf("%d columns, %d left", len(p.Columns), p.Left)
 	}
 }
 
@@ -242,7 +281,7 @@ func TestGuessesAgreeWithASearch(t *testing.T) {
 			p.target = append(p.target, float64(rapid.IntRange(0, 9).Draw(t, "target")))
 		}
 		// texts: the group of a value is the value
-		g := guess{p, classes}
+		g := newGuess(p, classes)
 		right := 0
 		tried := 0
 		for i := range n {
@@ -304,7 +343,7 @@ func TestGuessesAgreeWithASearch(t *testing.T) {
 		if got, want := g.from(values, true), max(0, 1-errors/spread); spread > 0 && math.Abs(got-want) > 1e-9 {
 			t.Fatalf("R2 %g, want %g", got, want)
 		}
-		if got := (&guess{p, classes}).from(values, false); !(got >= 0 && got <= 1) {
+		if got := newGuess(p, classes).from(values, false); !(got >= 0 && got <= 1) {
 			t.Fatalf("the accuracy of a guess from groups of numbers is %g", got)
 		}
 	})

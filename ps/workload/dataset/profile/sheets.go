@@ -23,11 +23,13 @@ const (
 func (p *Profile) pictures(set *dataset.Set, o Options, train *part) {
 	b := newBrush(set, train)
 	plane := set.Image.Height * set.Image.Width
-	for c := range set.Image.Channels {
-		values := make([]float64, 0, min(valuesMost, train.rows*plane))
-		step := max(1, train.rows*plane/shadesMost)
-		for at := 0; at < train.rows*plane; at += step {
-			values = append(values, float64(train.row(at / plane)[c*plane+at%plane]))
+	step := max(1, train.rows*plane/shadesMost) // of so many pictures one is counted, whole
+	for c := range min(set.Image.Channels, channelsMost) {
+		var values []float64
+		for r := 0; r < train.rows; r += step {
+			for _, v := range train.row(r)[c*plane : (c+1)*plane] {
+				values = append(values, float64(v))
+			}
 		}
 		p.Shades = append(p.Shades, histogram(values, nil))
 	}
@@ -52,8 +54,8 @@ func (p *Profile) pictures(set *dataset.Set, o Options, train *part) {
 	}
 }
 
-// shadesMost is about how many values of a channel are counted.
-const shadesMost = 1 << 20
+// shadesMost is about how many values of a channel are counted, and channelsMost how many channels have a histogram.
+const shadesMost, channelsMost = 1 << 20, 8
 
 // group is pictures that belong together.
 type group struct {
@@ -111,6 +113,9 @@ func newBrush(set *dataset.Set, train *part) *brush {
 			if isFinite(float64(v)) {
 				lo, hi = min(lo, v), max(hi, v)
 			}
+		}
+		if lo > hi { // no value is finite
+			lo, hi = 0, 1
 		}
 		for range set.Image.Channels {
 			b.black, b.white = append(b.black, lo), append(b.white, hi)
