@@ -15,11 +15,14 @@ type payload struct {
 	values uint64 // that the header says
 }
 
+// plainDictionary is what files of the first version call both PLAIN of a dictionary and RLE_DICTIONARY of a data page.
+const plainDictionary format.Encoding = 2
+
 // check checks a data page. optional says whether values may be missing, levels how many bytes of a page of version 2 are levels, -1: the
 // page is of version 1.
 func (p payload) check(h *header, optional bool) error {
 	if h.isDictionary {
-		if h.encoding != int64(format.Plain) && h.encoding != int64(format.PlainDictionary) {
+		if h.encoding != int64(format.Plain) && h.encoding != int64(plainDictionary) {
 			return fmt.Errorf("a dictionary is encoded as %v", format.Encoding(h.encoding))
 		}
 		return nil // its values are as many as its bytes have
@@ -53,7 +56,7 @@ func (p payload) encoded(e format.Encoding) error {
 	switch e {
 	case format.Plain, format.ByteStreamSplit:
 		return nil // as many as there are bytes
-	case format.PlainDictionary, format.RLEDictionary:
+	case plainDictionary, format.RLEDictionary:
 		if len(p.b) == 0 {
 			return nil // all are missing
 		}
