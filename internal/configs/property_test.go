@@ -40,6 +40,8 @@ var also = map[string][]string{
 	"train.batch_global":       {"train.batch_per_worker=null"},
 	"train.schedule.factor":    {"train.schedule.name=step", "train.schedule.every=5"},
 	"train.schedule.floor":     {"train.schedule.name=cosine", "train.schedule.over=5"},
+	"train.schedule.start":     {"train.schedule.name=one_cycle", "train.schedule.over=5"},
+	"train.schedule.rise":      {"train.schedule.name=one_cycle", "train.schedule.over=5"},
 	"train.schedule.power":     {"train.schedule.name=poly", "train.schedule.over=5"},
 	"train.schedule.name":      {"train.schedule.every=5", "train.schedule.over=5"},
 	"train.stop.target":        {"evaluate.where=online"},
@@ -157,7 +159,7 @@ func needs(l *keys.Leaf, value string) []string {
 			path == "data.set" && strings.HasPrefix(s, "data.test") && value != "csv" && value != "libsvm" && value != "ratings",
 			path == "model.name" && (value == "mlp" || value == "synthetic") && strings.HasPrefix(s, "model."),
 			path == "train.schedule.name" && s == "train.schedule.every=5" && value != "step",
-			path == "train.schedule.name" && s == "train.schedule.over=5" && value != "cosine" && value != "poly",
+			path == "train.schedule.name" && s == "train.schedule.over=5" && value != "cosine" && value != "poly" && value != "one_cycle",
 			path == "simulate.noise.kind" && value != "trace":
 		case s == "local.steps=": // fragments must divide them
 			out = append(out, s+value)

@@ -32,6 +32,7 @@ var otherWords = []otherWord{
 	{"model.name", []string{"cnn", "convnet", "lenet5"}, "write lenet, a convolutional network, or one of the resnets"},
 	{"schedule.name", []string{"multistep", "multisteplr", "steplr", "piecewise"},
 		"write step with every: 30 and factor: 0.1, or step with at: [30, 60] and factor: 0.1"},
+	{"schedule.name", []string{"onecycle", "onecyclelr"}, "write one_cycle, with over: the iterations of the cycle"},
 	{"schedule.name", []string{"cosineannealing", "cosineannealinglr"}, "write cosine, with over: the iterations until the floor"},
 	{"slow.kind", []string{"gaussian", "gauss"}, "write normal"},
 	{"slow.kind", []string{"none", "factor", "sleep"}, "write factor or sleep without a kind"},

@@ -13,19 +13,23 @@ type Schedule struct {
 	Every  int64   `yaml:"every,omitempty" min:"1" when:"name=step" doc:"iterations between two drops; or at"`
 	At     []int64 `yaml:"at,omitempty" min:"1" items:"1" when:"name=step" doc:"iterations at which the rate drops; or every"`
 	Factor float64 `yaml:"factor" above:"0" when:"name=step" as:"float32" doc:"multiplies the rate at each drop"`
-	Over   int64   `yaml:"over,required" min:"1" when:"name=cosine,poly" doc:"iterations after warm-up in which the rate falls to its floor; it stays there"`
-	Floor  float64 `yaml:"floor" min:"0" below:"1" when:"name=cosine,poly" as:"float32" doc:"share of lr that the rate ends at; 0: nothing is learnt after over"`
+	Over   int64   `yaml:"over,required" min:"1" when:"name=cosine,poly,one_cycle" doc:"iterations after warm-up in which the rate falls to its floor; it stays there; one_cycle: iterations of the whole cycle"`
+	Floor  float64 `yaml:"floor" min:"0" below:"1" when:"name=cosine,poly,one_cycle" as:"float32" doc:"share of lr that the rate ends at; 0: nothing is learnt after over"`
+	Start  float64 `yaml:"start" above:"0" max:"1" when:"name=one_cycle" as:"float32" doc:"share of lr that the rate begins with"`
+	Rise   float64 `yaml:"rise" above:"0" below:"1" when:"name=one_cycle" as:"float32" doc:"share of over in which the rate rises to lr; in the rest it falls to its floor"`
 	Power  float64 `yaml:"power" above:"0" when:"name=poly,inv" doc:"poly: the rate falls as this power of the share of over that remains, 1 is linearly; inv: it is divided by this power of 1 + gamma * iterations, 0.75 unless set, and 0.5 with gamma 1 is 1/sqrt(t)"`
 	Gamma  float64 `yaml:"gamma" above:"0" when:"name=inv" doc:"inv: what each iteration after warm-up adds to the divisor"`
-	WarmUp int64   `yaml:"warm_up" min:"0" doc:"iterations of linear warm-up; 0: none"`
+	WarmUp int64   `yaml:"warm_up" min:"0" when:"name=constant,step,cosine,poly,inv" doc:"iterations of linear warm-up; 0: none"`
 }
 
 // ScheduleDefaults leaves the rate as it is.
 func ScheduleDefaults() Schedule {
-	return Schedule{Name: "constant", Factor: 0.1, Power: 2, Gamma: 1e-4}
+	return Schedule{Name: "constant", Factor: 0.1, Power: 2, Gamma: 1e-4, Start: 0.04, Rise: 0.3}
 }
 
-var scheduleNames = []string{"constant", "step", "cosine", "poly", "inv"}
+const oneCycle = "one_cycle"
+
+var scheduleNames = []string{"constant", "step", "cosine", "poly", "inv", oneCycle}
 
 // ScheduleNames lists the schedules that Scale knows.
 func ScheduleNames() []string { return append([]string(nil), scheduleNames...) }
@@ -44,6 +48,8 @@ func (s Schedule) Check() error {
 		return s.checkDecay()
 	case "inv":
 		return s.checkInv()
+	case oneCycle:
+		return s.checkCycle()
 	}
 	return fmt.Errorf("schedule name %q is not known; use one of %s", s.Name, strings.Join(scheduleNames, ", "))
 }
@@ -87,6 +93,22 @@ func (s Schedule) checkInv() error {
 	return nil
 }
 
+func (s Schedule) checkCycle() error {
+	switch {
+	case s.Over < 2:
+		return fmt.Errorf("schedule over %d is out of range; use the iterations of the cycle, 2 or more", s.Over)
+	case s.WarmUp > 0:
+		return fmt.Errorf("schedule warm_up %d: one_cycle begins with a rise of its own; leave warm_up out", s.WarmUp)
+	case !(s.Start > 0 && s.Start <= 1):
+		return fmt.Errorf("schedule start %v is out of range; use more than 0 and at most 1, such as 0.04", s.Start)
+	case !(s.Rise > 0 && s.Rise < 1):
+		return fmt.Errorf("schedule rise %v is out of range; use more than 0 and less than 1, such as 0.3", s.Rise)
+	case !(s.Floor >= 0 && s.Floor < 1):
+		return fmt.Errorf("schedule floor %v is out of range; use at least 0 and less than 1, such as 4e-6", s.Floor)
+	}
+	return nil
+}
+
 // Scale is the factor on the learning rate at iteration iter (>= 0; fractional if single pushes are applied). A schedule that
 // fails Check panics.
 //
@@ -99,6 +121,10 @@ func (s Schedule) checkInv() error {
 //	cosine  floor + (1-floor) * (1 + cos(pi*t))/2   Loshchilov and Hutter (ICLR 2017), equation 5, without restarts
 //	poly    floor + (1-floor) * (1-t)^power         as You, Gitman and Ginsburg (arXiv 1708.03888, 2017) use it, with power 2
 //	inv     (1 + gamma*i)^-power                    Caffe's lr_policy "inv"; i counts from the end of warm-up
+//
+// one_cycle is that of Smith and Topin (Super-convergence, arXiv 1708.07120 [M]) as PyTorch's OneCycleLR has it without its cycle of
+// momentum: half a cosine from start to 1 in the first rise*over iterations, and half a cosine to floor in the rest. PyTorch's defaults are
+// rise 0.3, start 0.04 and floor 4e-6.
 //
 // inv is what the FluentPS authors' LeNet solver has (lr 0.01, gamma 1e-4, power 0.75) [C]. The theorems of SSP, DSSP and PSSP
 // take sigma/sqrt(t), which is gamma 1, power 0.5.
@@ -119,7 +145,20 @@ func (s Schedule) Scale(iter float64) float64 {
 	case "inv":
 		return scale * math.Pow(1+s.Gamma*max(0, iter-float64(s.WarmUp)), -s.Power)
 	}
+	if s.Name == oneCycle {
+		return s.cycle(iter)
+	}
 	panic("optim: schedule " + s.Name + " was not checked")
+}
+
+// cycle is Scale of one_cycle. The rate is highest in iteration rise*over - 1, and reaches its floor in the last one of the cycle.
+func (s Schedule) cycle(iter float64) float64 {
+	top, end := s.Rise*float64(s.Over)-1, float64(s.Over-1)
+	if top > 0 && iter <= top {
+		return s.Start + (1-s.Start)*(1-math.Cos(math.Pi*iter/top))/2
+	}
+	top = max(0, top)
+	return s.above((1 + math.Cos(math.Pi*min(1, (iter-top)/(end-top)))) / 2)
 }
 
 // drops counts the drops at or before iter.

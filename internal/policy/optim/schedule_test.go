@@ -45,12 +45,49 @@ func TestScale(t *testing.T) {
 		{"inv as 1/sqrt(t)", Schedule{Name: "inv", Gamma: 1, Power: 0.5}, 15, 0.25},
 		{"inv in warm-up", Schedule{Name: "inv", Gamma: 1, Power: 0.5, WarmUp: 4}, 1, 0.5},
 		{"inv after warm-up", Schedule{Name: "inv", Gamma: 1, Power: 0.5, WarmUp: 4}, 7, 0.5},
+		// of torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=20, div_factor=25, final_div_factor=1e4, cycle_momentum=False)
+		{"one cycle start", oneCycleOf(20), 0, 0.04},
+		{"one cycle rising", oneCycleOf(20), 2, 0.3716718427000252},
+		{"one cycle top", oneCycleOf(20), 5, 1},
+		{"one cycle falling", oneCycleOf(20), 9, 0.8117456539497631},
+		{"one cycle half", oneCycleOf(20), 12, 0.500002},
+		{"one cycle end", oneCycleOf(20), 19, 4e-6},
+		{"one cycle long after", oneCycleOf(20), 1e9, 4e-6},
+		{"one cycle without a rise", Schedule{Name: "one_cycle", Over: 3, Rise: 0.1, Start: 0.5}, 0, 1},
 		{"poly half after warm-up", Schedule{Name: "poly", Over: 10, Power: 3, WarmUp: 7}, 12, 0.125},
 	} {
 		if got := c.s.Scale(c.iter); math.Abs(got-c.want) > 1e-15 {
 			t.Errorf("%s: Scale(%v) = %v, want %v", c.what, c.iter, got, c.want)
 		}
 	}
+}
+
+func oneCycleOf(over int64) Schedule {
+	return Schedule{Name: "one_cycle", Over: over, Rise: 0.3, Start: 0.04, Floor: 4e-6}
+}
+
+// A cycle rises to 1 and falls to its floor, and never leaves what is between them and its start.
+func TestOneCycleRisesAndFalls(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Schedule{Name: "one_cycle", Over: rapid.Int64Range(2, 5000).Draw(t, "over"), Rise: rapid.Float64Range(0.01, 0.99).Draw(t, "rise"),
+			Start: rapid.Float64Range(0.001, 1).Draw(t, "start"), Floor: rapid.Float64Range(0, 0.9).Draw(t, "floor")}
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		top, before := s.Rise*float64(s.Over)-1, 0.0
+		for i := range s.Over + 3 {
+			at := s.Scale(float64(i))
+			switch rising := float64(i) <= top; {
+			case at < min(s.Start, s.Floor)-1e-12 || at > 1+1e-12:
+				t.Fatalf("iteration %d: %v", i, at)
+			case i > 0 && rising && at < before-1e-12, i > 0 && float64(i-1) >= top && at > before+1e-12:
+				t.Fatalf("iteration %d: %v after %v, and the top is %v", i, at, before, top)
+			case i >= s.Over-1 && math.Abs(at-s.Floor) > 1e-12:
+				t.Fatalf("iteration %d: %v, must be the floor %v", i, at, s.Floor)
+			}
+			before = at
+		}
+	})
 }
 
 // A step schedule with a regular At is the schedule with Every.
@@ -140,6 +177,11 @@ func TestScheduleCheck(t *testing.T) {
 		{Schedule{Name: "inv", Gamma: 1, Power: math.Inf(1)}, "power +Inf "},
 		{Schedule{Name: "poly", Over: 1}, "power 0 "},
 		{Schedule{Name: "poly", Over: 1, Power: math.Inf(1)}, "power +Inf "},
+		{Schedule{Name: "one_cycle", Over: 1, Rise: 0.3, Start: 0.1}, "over 1 is out of range"},
+		{Schedule{Name: "one_cycle", Over: 5, Rise: 1, Start: 0.1}, "rise 1 is out of range"},
+		{Schedule{Name: "one_cycle", Over: 5, Rise: 0.3}, "start 0 is out of range"},
+		{Schedule{Name: "one_cycle", Over: 5, Rise: 0.3, Start: 0.1, Floor: 1}, "floor 1 is out of range"},
+		{Schedule{Name: "one_cycle", Over: 5, Rise: 0.3, Start: 0.1, WarmUp: 2}, "leave warm_up out"},
 	} {
 		if err := c.s.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want it to contain %q", c.s, err, c.want)
@@ -154,7 +196,7 @@ func TestTablesAndChecksAgree(t *testing.T) {
 		}
 	}
 	for _, n := range ScheduleNames() {
-		s := Schedule{Name: n, Every: 1, Factor: 0.5, Over: 5, Power: 2, Gamma: 0.1}
+		s := Schedule{Name: n, Every: 1, Factor: 0.5, Over: 5, Power: 2, Gamma: 0.1, Start: 1, Rise: 0.3}
 		if err := s.Check(); err != nil {
 			t.Error(err)
 		}
