@@ -79,7 +79,9 @@ type Manifest struct {
 	Starts    []int64   `json:"starts"`            // by worker: its next iteration
 	Data      string    `json:"data_sha256"`       // of the data set
 	Classes   []string  `json:"classes,omitempty"` // their names, if they are not the numbers from 0
-	Targets   *Targets  `json:"targets,omitempty"` // what predictions mean, if they are not numbers as the files have them
+	// Inputs say how the columns of a table become the inputs of the model: a list of csv.Input. None: the data are no table.
+	Inputs  json.RawMessage `json:"inputs,omitempty"`
+	Targets *Targets        `json:"targets,omitempty"` // what predictions mean, if they are not numbers as the files have them
 	// KernelSets are the kernel sets that computed the parameters, in order and without repetition. It is empty in checkpoints of
 	// versions that did not record them.
 	KernelSets []string          `json:"kernel_sets,omitempty"`

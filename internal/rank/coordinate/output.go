@@ -74,6 +74,7 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	}
 	if names := csv.Names(r.station.Set.Columns); names != nil {
 		info["columns"] = names
+		info["inputs"] = csv.Inputs(r.station.Set.Columns)
 	}
 	maps.Copy(info, r.o.Lead.RunInfo)
 	text, err := json.MarshalIndent(info, "", "  ")
@@ -133,7 +134,7 @@ func (l *Lead) Open() error {
 	fmt.Fprintf(&b, "; data %s: %d training rows, %d test rows\n", r.station.Config.Data.Set, r.station.Set.Train.Rows(),
 		r.station.Set.Test.Rows())
 	for _, line := range r.station.Set.Found {
-		fmt.Fprintf(&b, "Data: %s\n", foreign.Text(line))
+		fmt.Fprintf(&b, "Data: %s\n", foreign.Visible(line))
 	}
 	if rows := r.workerRows(); rows != nil {
 		fmt.Fprintf(&b, "Data: workers have %d to %d of the training rows\n", slices.Min(rows), slices.Max(rows))

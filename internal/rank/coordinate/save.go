@@ -17,6 +17,7 @@ import (
 	"fluentps/internal/rank/link"
 	"fluentps/internal/rank/resume"
 	"fluentps/internal/show/metrics/records"
+	"fluentps/ps/workload/dataset/csv"
 )
 
 // The final checkpoint: when training is over, nothing is in flight and every push was folded or dropped, so it is a cut
@@ -119,9 +120,22 @@ func (r *Run) manifest() *checkpoint.Manifest {
 		Iteration: r.Lead.iteration(), Samples: r.Lead.counts.samples,
 		Servers: len(r.station.Roles.Servers), Workers: len(r.station.Roles.Workers), Computing: r.station.Roles.Computes(),
 		Starts: make([]int64, len(r.station.Roles.Workers)),
-		Data:   r.station.Set.SHA256(), Classes: r.station.Set.ClassNames, Targets: r.targets(),
+		Data:   r.station.Set.SHA256(), Classes: r.station.Set.ClassNames, Targets: r.targets(), Inputs: r.inputs(),
 		KernelSets: r.kernelHistory(), Digest: configs.Hash(r.station.Config),
 		Config: configs.Values(r.station.Config)}
+}
+
+// inputs say how rows follow from the columns of tables; nil: the data are none, or have very many.
+func (r *Run) inputs() json.RawMessage {
+	inputs := csv.Inputs(r.station.Set.Columns)
+	if inputs == nil {
+		return nil
+	}
+	text, err := json.Marshal(inputs)
+	if err != nil {
+		panic("coordinate: means and deviations are finite: " + err.Error())
+	}
+	return text
 }
 
 // list notes the files of a checkpoint in its manifest, and where in them each parameter lies, and what the optimizer keeps of it.

@@ -77,6 +77,9 @@ func metadata(m *checkpoint.Manifest, sha string) map[string]string {
 		}
 		all["classes"] = string(names) // a list, in the order of their numbers
 	}
+	if len(m.Inputs) > 0 {
+		all["inputs"] = string(m.Inputs) // how columns of a table become inputs, in their order
+	}
 	if t := m.Targets; t != nil {
 		text, err := json.Marshal(t)
 		if err != nil {

@@ -24,7 +24,7 @@ func (p *parser) hintValue(line, field string, isFirst bool, n int) string {
 		return "; or set data.missing: mean"
 	case isNumber && comma && p.sep != ',':
 		return "; or set data.decimal: comma"
-	case isNumber && text.IsWord(field):
+	case isNumber && !isDecimal:
 		return fmt.Sprintf("; if column %s has texts, write data.columns: {%s: onehot}, or leave it out by data.drop: [%s]", p.name(n),
 			p.name(n), p.name(n))
 	}

@@ -37,7 +37,7 @@ func (r *reader) say(path string, train, test *Table, found *Found) {
 			parts = append(parts, fmt.Sprintf("column %s groups the rows, %d values", s.name(t.column), len(t.Names)))
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("column %s has %d texts", s.name(t.column), len(found.Columns[t.column].Texts)))
+		parts = append(parts, fmt.Sprintf("column %s has %s", s.name(t.column), text.Counted(len(found.Columns[t.column].Texts), "text")))
 	}
 	if n := len(s.wide); n > 0 {
 		parts = append(parts, text.Counted(n, "column")+" standardized")

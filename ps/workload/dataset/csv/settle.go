@@ -47,6 +47,38 @@ func Names(columns []Column) (names []string) {
 	return names
 }
 
+// Input says how columns of the model follow from one of the files: a number as it is, a number less Mean and divided by Deviation, or 1
+// for one of the texts and 0 for the others. A missing number is the mean, a missing text 0 in all columns.
+type Input struct {
+	Name      string   `json:"name"`
+	Kind      Kind     `json:"kind"`
+	Mean      float64  `json:"mean,omitempty"`
+	Deviation float64  `json:"deviation,omitempty"`
+	Texts     []string `json:"texts,omitempty"`
+}
+
+// Inputs are what a program needs to know to make the rows of the model, in their order. There are none if the columns are too many.
+func Inputs(columns []Column) (all []Input) {
+	if len(Names(columns)) == 0 {
+		return nil
+	}
+	for i, c := range columns {
+		in := Input{Name: c.Name, Kind: Kind(c.Kind), Mean: c.Mean, Deviation: c.Deviation, Texts: c.Texts}
+		if in.Name == "" {
+			in.Name = strconv.Itoa(i + 1)
+		}
+		switch in.Kind {
+		case Number:
+			in.Deviation = 0
+		case Standardize, OneHot:
+		default:
+			continue
+		}
+		all = append(all, in)
+	}
+	return all
+}
+
 // Describe adds to columns what the numbers of a table are like, where nobody has counted them before.
 func (t *Table) Describe(columns []Column) {
 	wide := make([]int, t.kept)

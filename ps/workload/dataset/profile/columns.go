@@ -151,7 +151,44 @@ func (g *guess) from(values []float64, texts bool) float64 {
 	if g.classes > 0 {
 		return g.accuracy(values, group)
 	}
-	return g.r2(values, group)
+	r2 := g.r2(values, group)
+	if !texts {
+		r2 = max(r2, g.line(values)) // NaN stays
+	}
+	return r2
+}
+
+// line is r2 of the straight line through the learning rows. A copy of the target with a factor is a line.
+func (g *guess) line(values []float64) float64 {
+	var x, t, tried mean
+	for i, v := range values {
+		if learns(i) {
+			x.add(v)
+			t.add(g.rows.target[i])
+		} else {
+			tried.add(g.rows.target[i])
+		}
+	}
+	mx, mt := x.sum/x.n, t.sum/t.n
+	var both, square, errors, spread float64
+	for i, v := range values {
+		if learns(i) {
+			both, square = both+(v-mx)*(g.rows.target[i]-mt), square+(v-mx)*(v-mx)
+		}
+	}
+	if !(square > 0) {
+		return 0
+	}
+	for i, v := range values {
+		if !learns(i) {
+			e, d := g.rows.target[i]-mt-both/square*(v-mx), g.rows.target[i]-tried.sum/tried.n
+			errors, spread = errors+e*e, spread+d*d
+		}
+	}
+	if r2 := 1 - errors/spread; r2 > 0 { // also NaN is not
+		return r2
+	}
+	return 0
 }
 
 // quantiles are up to n-1 numbers that cut the learning values into groups; equal values stay together.

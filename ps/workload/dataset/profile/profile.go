@@ -265,7 +265,7 @@ func (f *fileColumn) values(of *part, to []float64) []float64 {
 				}
 			}
 		}
-		to = append(to, v)
+		to = append(to, v+0) // no negative zero
 	}
 	return to
 }
