@@ -17,6 +17,7 @@ import (
 	"fluentps/internal/disk/foreign"
 	"fluentps/internal/plan/layout"
 	"fluentps/internal/show/datapage"
+	"fluentps/internal/show/metrics"
 	pages "fluentps/internal/show/page"
 	"fluentps/ps/workload"
 	"fluentps/ps/workload/dataset"
@@ -63,14 +64,6 @@ func dataVerb(c *cli.Context) error {
 		return &exitError{codeUsage, err.Error()}
 	}
 	noteData(c, found.Notes)
-	if _, err = fmt.Fprint(c.App.Writer, dataText(found, c.NArg() == 1)); err != nil || !c.IsSet("html") {
-		return err
-	}
-	return dataPage(c, in, set, found)
-}
-
-// dataPage writes the page of --html.
-func dataPage(c *cli.Context, in *dataOf, set *dataset.Set, found dataset.Report) error {
 	if err := in.augment.Check(set.Image); err != nil {
 		return &exitError{codeUsage, err.Error()}
 	}
@@ -78,7 +71,28 @@ func dataPage(c *cli.Context, in *dataOf, set *dataset.Set, found dataset.Report
 	if err != nil {
 		return &exitError{codeUsage, err.Error()}
 	}
-	page, err := datapage.Make(&datapage.Source{Title: in.title, Report: found, Profile: seen, Build: buildText()})
+	source := &datapage.Source{Title: in.title, Report: found, Profile: seen, Build: buildText()}
+	if _, err = fmt.Fprint(c.App.Writer, dataText(found, c.NArg() == 1)+sentencesText(source)); err != nil || !c.IsSet("html") {
+		return err
+	}
+	return dataPage(c, source)
+}
+
+// sentencesText says in words what a model that knows nothing reaches, and what may be a mistake.
+func sentencesText(s *datapage.Source) string {
+	var b strings.Builder
+	for _, sentence := range datapage.Sentences(s)[1:] { // the first one is in the table, too
+		b.WriteString("\n" + metrics.Wrap(foreign.Visible(sentence), metrics.TextWidth, 2))
+	}
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// dataPage writes the page of --html.
+func dataPage(c *cli.Context, source *datapage.Source) error {
+	page, err := datapage.Make(source)
 	if err != nil {
 		return err
 	}

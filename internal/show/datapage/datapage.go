@@ -75,7 +75,7 @@ var pageTemplate = page.Parse(Verb, body, true)
 // Make makes the page.
 func Make(s *Source) ([]byte, error) {
 	v := &view{Title: foreign.Text(s.Title), Kind: "Data set", Build: foreign.Visible(s.Build), Style: template.CSS(plot.Style()),
-		Verdict: sentences(s), Notes: visible(s.Report.Notes), Found: visible(s.Report.Found)}
+		Verdict: Sentences(s), Notes: visible(s.Report.Notes), Found: visible(s.Report.Found)}
 	for _, scene := range charts(s) {
 		v.Figures = append(v.Figures, figure{scene.ID, template.HTML(scene.SVG())})
 	}

@@ -14,8 +14,8 @@ import (
 	"fluentps/ps/workload/dataset/profile"
 )
 
-// sentences say what the set is, and what about it may be a mistake.
-func sentences(s *Source) (all []string) {
+// Sentences say what the set is, and what about it may be a mistake.
+func Sentences(s *Source) (all []string) {
 	r, p := &s.Report, s.Profile
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	rows := metrics.Count(r.Train.Rows, "training row") + " and " + metrics.Count(r.Test.Rows, "test row")
