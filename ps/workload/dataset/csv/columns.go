@@ -70,6 +70,7 @@ type scheme struct {
 	texts []textColumn
 	wide  []int // columns of opWide, in their order
 	kept  int   // columns of opNumber, opWide and opText
+	wordy []int // columns of opNumber and opWide whose first values are texts, for hints
 }
 
 // textColumn is a column of opText.

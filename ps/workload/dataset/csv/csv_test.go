@@ -517,3 +517,22 @@ func TestManyBlocks(t *testing.T) {
 		}
 	}
 }
+
+// Of a table with several columns of texts the first mistake names all of them, with the key as it is to be written; so do dates.
+func TestColumnsOfTextsAreNamedAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.csv")
+	table := "id,plan,since,age,city,left\nC1,plus,2021-07-21,31,Rome,no\nC2,basic,2020-01-02,NA,Oslo,yes\nC3,plus,2019-11-30,44,\"Rome, Italy\",no\n"
+	for columns, want := range map[Kinds]string{
+		"": `these columns have texts: write data.columns: {"id": onehot, "plan": onehot, "since": onehot, "city": onehot}, ` +
+			`or leave out some by data.drop: ["id", "plan", "since", "city"]`,
+		KindsOf([]string{"id", "plan", "city"}, []string{"onehot", "onehot", "onehot"}): `if column "since" has texts, write data.columns: {"since": onehot}`,
+	} {
+		if err := os.WriteFile(path, []byte(table), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, _, err := Read([]string{path}, nil, Options{Columns: columns}, files.New(0))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", columns, err, want)
+		}
+	}
+}

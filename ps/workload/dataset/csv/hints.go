@@ -2,6 +2,8 @@ package csv
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"fluentps/ps/workload/dataset/text"
 )
@@ -24,6 +26,8 @@ func (p *parser) hintValue(line, field string, isFirst bool, n int) string {
 		return "; or set data.missing: mean"
 	case isNumber && comma && p.sep != ',':
 		return "; or set data.decimal: comma"
+	case isNumber && !isDecimal && len(p.wordy) > 1 && slices.Contains(p.wordy, n):
+		return p.hintWordy()
 	case isNumber && !isDecimal:
 		return fmt.Sprintf("; if column %s has texts, write data.columns: {%s: onehot}, or leave it out by data.drop: [%s]", p.name(n),
 			p.name(n), p.name(n))
@@ -59,4 +63,49 @@ func (p *parser) hint(line string, isFirst bool) string {
 		return "; if the first line is a header, set data.header: true"
 	}
 	return ""
+}
+
+// wordyMost is how many columns a hint names.
+const wordyMost = 12
+
+// hintWordy names all columns that have texts, so that they are settled at once.
+func (s *scheme) hintWordy() string {
+	var kinds, names []string
+	for _, column := range s.wordy {
+		if len(names) == wordyMost {
+			return fmt.Sprintf("; %d columns have texts, such as %s: write data.columns: {\"*\": onehot} and what the others are, or leave them "+
+				"out by data.drop", len(s.wordy), strings.Join(names[:3], ", "))
+		}
+		names, kinds = append(names, s.name(column)), append(kinds, s.name(column)+": onehot")
+	}
+	return fmt.Sprintf("; these columns have texts: write data.columns: {%s}, or leave out some by data.drop: [%s]", strings.Join(kinds, ", "),
+		strings.Join(names, ", "))
+}
+
+// wordyIn finds the columns of numbers of which more than half of the first values are texts.
+func (s *scheme) wordyIn(lines []string, d *dialect) (columns []int) {
+	words, values := make([]int, len(s.ops)), make([]int, len(s.ops))
+	if d.header != nil && len(lines) > 0 {
+		lines = lines[1:]
+	}
+	for _, line := range lines[:min(len(lines), linesToJudge)] {
+		fields := fieldsOf(line, d.sep)
+		if len(fields) != len(s.ops) {
+			continue
+		}
+		for i, f := range fields {
+			if f = strings.TrimSpace(f); text.IsMissing(f) {
+				continue
+			}
+			if values[i]++; !isNumberWith(f, d.point) {
+				words[i]++
+			}
+		}
+	}
+	for i, op := range s.ops {
+		if (op == opNumber || op == opWide) && 2*words[i] > values[i] {
+			columns = append(columns, i)
+		}
+	}
+	return columns
 }

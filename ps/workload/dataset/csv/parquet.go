@@ -54,6 +54,11 @@ func (r *reader) schema(path string, f *parquet.File) error {
 			return err
 		}
 		r.first, r.scheme = d, s
+		for i := range f.Columns {
+			if op := s.ops[i]; f.Columns[i].IsText() && (op == opNumber || op == opWide) {
+				s.wordy = append(s.wordy, i)
+			}
+		}
 		if err := d.checkHeader(path, 0, s, nil); err != nil {
 			return err
 		}
@@ -156,6 +161,8 @@ func (p *parser) hintOf(v *parquet.Value, n int) string {
 	switch {
 	case isNumber && v.Missing():
 		return "; or set data.missing: mean"
+	case isNumber && v.IsText() && len(p.wordy) > 1:
+		return p.hintWordy()
 	case isNumber && v.IsText():
 		return fmt.Sprintf("; if column %s has texts, write data.columns: {%s: onehot}, or leave it out by data.drop: [%s]", p.name(n),
 			p.name(n), p.name(n))

@@ -124,6 +124,7 @@ func (r *reader) dialect(path string, block []byte, more bool) (*dialect, error)
 	if r.scheme, err = r.schemeOf(path, &d); err != nil {
 		return nil, err
 	}
+	r.scheme.wordy = r.scheme.wordyIn(linesOf(head, more || len(head) < len(block)), &d)
 	if d.header != nil {
 		err = d.checkHeader(path, headerLine(block, &d), r.scheme, nil)
 	}

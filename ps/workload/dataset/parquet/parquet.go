@@ -42,6 +42,9 @@ type Column struct {
 	div      float64 // of decimals
 }
 
+// IsText says whether the values are texts.
+func (c *Column) IsText() bool { return c.how == asText }
+
 // reading is how the values of a column are read.
 type reading uint8
 
