@@ -158,7 +158,7 @@ reads("scikit-learn, labels as floats", "k3.svm", set="libsvm")
 dump_svmlight_file(TEXT, np.column_stack([N, np.ones_like(N)]), "k4.svm", multilabel=True)
 refuses("scikit-learn, several labels", "k4.svm", r"several labels a row \(multi-label\) are not read", set="libsvm")
 dump_svmlight_file(TEXT, A, "k5.svm")
-refuses("scikit-learn, regression", "k5.svm", r"values to predict \(regression\) are not read", set="libsvm")
+refuses("scikit-learn, regression", "k5.svm", r"if it is a value to predict, set data\.task: regress", set="libsvm")
 refuses("LIBSVM as csv", "k3.svm", r"it looks like libsvm: set data\.set: libsvm")
 
 # UCI and the collection of LIBSVM

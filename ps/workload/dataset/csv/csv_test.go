@@ -521,7 +521,8 @@ func TestManyBlocks(t *testing.T) {
 // Of a table with several columns of texts the first mistake names all of them, with the key as it is to be written; so do dates.
 func TestColumnsOfTextsAreNamedAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
-	table := "id,plan,since,age,city,left\nC1,plus,2021-07-21,31,Rome,no\nC2,basic,2020-01-02,NA,Oslo,yes\nC3,plus,2019-11-30,44,\"Rome, Italy\",no\n"
+	table := "id,plan,since,age,city,left\nC1,plus,2021-07-21,31,Rome,no\nC2,basic,2020-01-02,NA,Oslo,yes\n" +
+		"C3,plus,2019-11-30,44,\"Rome, Italy\",no\n"
 	for columns, want := range map[Kinds]string{
 		"": `these columns have texts: write data.columns: {"id": onehot, "plan": onehot, "since": onehot, "city": onehot}, ` +
 			`or leave out some by data.drop: ["id", "plan", "since", "city"]`,
