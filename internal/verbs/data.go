@@ -264,7 +264,13 @@ func classesText(b *strings.Builder, r dataset.Report) {
 	fmt.Fprintf(b, "%s: %d features, %d classes, %d training rows, %d test rows\n\n", r.Set, r.Cols, r.Classes, r.Train.Rows, r.Test.Rows)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "class\ttrain\ttest\t")
-	for k := range min(r.Classes, classesShown) {
+	shown, unused := 0, 0
+	for k := 0; k < r.Classes && shown < classesShown; k++ {
+		if r.Set == "tokens" && r.Train.Counts[k]+r.Test.Counts[k] == 0 { // of all bytes a text has few
+			unused++
+			continue
+		}
+		shown++
 		class := strconv.Itoa(k)
 		if k < len(r.ClassNames) {
 			class += " " + foreign.Text(r.ClassNames[k])
@@ -272,8 +278,8 @@ func classesText(b *strings.Builder, r dataset.Report) {
 		fmt.Fprintf(t, "%s\t%d\t%d\t\n", class, r.Train.Counts[k], r.Test.Counts[k])
 	}
 	_ = t.Flush() // a strings.Builder never fails
-	if r.Classes > classesShown {
-		fmt.Fprintf(b, "... and %d more\n", r.Classes-classesShown)
+	if left := r.Classes - shown - unused; left > 0 {
+		fmt.Fprintf(b, "... and %d more\n", left)
 	}
 }
 
@@ -285,7 +291,7 @@ func columnsText(b *strings.Builder, r dataset.Report) {
 	if len(r.Columns) == 0 {
 		return
 	}
-	b.WriteByte('\n')
+	b.WriteString("\ncolumns of the files; least to deviation are of the training rows:\n")
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "column\tname\tkind\tmissing\tleast\tlargest\tmean\tdeviation\ttexts")
 	for i := range min(len(r.Columns), columnsShown) {
