@@ -7,7 +7,7 @@ set -eu
 
 PYTHON=${ACCEPT_PYTHON:-/usr/bin/python3}
 "$PYTHON" -c 'import numpy' 2>/dev/null || fail "no NumPy for $PYTHON: apt-get install python3-numpy"
-awk '/^```python/ { inside = 1; next } /^```/ { if (inside) exit } inside' internal/disk/checkpoint/README.md >"$TMP/predict.py"
+awk '/^## Predict a row/ { here = 1 } here && /^```python/ { inside = 1; next } /^```/ { if (inside) exit } inside' internal/disk/checkpoint/README.md >"$TMP/predict.py"
 grep -q 'def predict(row)' "$TMP/predict.py" || fail "the page has no such lines"
 "$PYTHON" - "$TMP" <<'PROGRAM'
 import csv, random, sys
