@@ -167,8 +167,9 @@ func cells(texts ...string) (row []cell) {
 const columnsMost = 200
 
 func columnsTable(r *dataset.Report) *table {
-	t := &table{ID: "columns", Caption: "Columns of the files; least to deviation are of the training rows", Columns: []column{{Head: "column", Text: true}, {Head: "kind", Text: true},
-		{Head: "missing"}, {Head: "least"}, {Head: "largest"}, {Head: "mean"}, {Head: "deviation"}, {Head: "texts"}}}
+	t := &table{ID: "columns", Caption: "Columns of the files; least to deviation are of the training rows"}
+	t.Columns = []column{{Head: "column", Text: true}, {Head: "kind", Text: true},
+		{Head: "missing"}, {Head: "least"}, {Head: "largest"}, {Head: "mean"}, {Head: "deviation"}, {Head: "texts"}}
 	for i, c := range r.Columns {
 		if i == columnsMost {
 			t.Caption += fmt.Sprintf(": the first %d of %d", columnsMost, len(r.Columns))
