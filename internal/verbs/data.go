@@ -67,7 +67,7 @@ func dataVerb(c *cli.Context) error {
 	if err := in.augment.Check(set.Image); err != nil {
 		return &exitError{codeUsage, err.Error()}
 	}
-	seen, err := profile.Of(set, profile.Options{Augment: in.augment, Seed: in.seed})
+	seen, err := profile.Of(set, profile.Options{Sheets: c.IsSet("html"), Augment: in.augment, Seed: in.seed})
 	if err != nil {
 		return &exitError{codeUsage, err.Error()}
 	}

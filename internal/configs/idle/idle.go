@@ -171,7 +171,7 @@ func (w *idler) schedule() {
 // iterations, and other libraries count epochs, or steps of all workers. A tenth of the run is no mistake.
 func (w *idler) decay(noun string) {
 	s, end := w.c.Train.Schedule, w.n.Steps
-	if s.Name != "cosine" && s.Name != "poly" && s.Name != "one_cycle" || !w.n.Exact || math.IsInf(end, 1) || float64(s.WarmUp) >= end {
+	if !s.Falls() || !w.n.Exact || math.IsInf(end, 1) || float64(s.WarmUp) >= end {
 		return
 	}
 	const path, slack = "train.schedule.over", 0.1

@@ -15,7 +15,9 @@ var notYet = []struct {
 	values  []string
 	numbers bool   // numbers above the key's limit
 	has     string // for whole keys: what to write instead
-}{}
+}{
+	{path: "model.name", values: []string{"network"}},
+}
 
 // movedKeys are keys of earlier versions, with what to write instead.
 var movedKeys = map[string]string{

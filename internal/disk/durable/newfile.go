@@ -32,8 +32,7 @@ func CreateNew(path string) (*NewFile, error) {
 }
 
 // End syncs the file and gives it its path; with replace it takes the place of a file there, and without it fails with
-// fs.ErrExist if there is one. If err is
-// not nil, or if a step fails, it removes the file.
+// fs.ErrExist if there is one. If err is not nil, or if a step fails, it removes the file.
 func (n *NewFile) End(err error, replace bool) error {
 	if err == nil {
 		err = n.Sync()

@@ -34,6 +34,9 @@ var scheduleNames = []string{"constant", "step", "cosine", "poly", "inv", oneCyc
 // ScheduleNames lists the schedules that Scale knows.
 func ScheduleNames() []string { return append([]string(nil), scheduleNames...) }
 
+// Falls says whether the rate falls to its floor within Over iterations, and stays there.
+func (s Schedule) Falls() bool { return s.Name == "cosine" || s.Name == "poly" || s.Name == oneCycle }
+
 // Check reports an unknown name, or the first value that is out of its range.
 func (s Schedule) Check() error {
 	if s.WarmUp < 0 {
@@ -144,8 +147,7 @@ func (s Schedule) Scale(iter float64) float64 {
 		return scale * s.above(math.Pow(1-s.passed(iter), s.Power))
 	case "inv":
 		return scale * math.Pow(1+s.Gamma*max(0, iter-float64(s.WarmUp)), -s.Power)
-	}
-	if s.Name == oneCycle {
+	case oneCycle:
 		return s.cycle(iter)
 	}
 	panic("optim: schedule " + s.Name + " was not checked")

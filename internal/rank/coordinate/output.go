@@ -74,7 +74,7 @@ func (r *Run) WriteStart(f *metrics.RunFolder) error {
 	}
 	if names := csv.Names(r.station.Set.Columns); names != nil {
 		info["columns"] = names
-		info["inputs"] = csv.Inputs(r.station.Set.Columns)
+		info["inputs"] = r.inputs()
 	}
 	maps.Copy(info, r.o.Lead.RunInfo)
 	text, err := json.MarshalIndent(info, "", "  ")

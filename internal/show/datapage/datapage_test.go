@@ -90,7 +90,7 @@ func TestThePageOfATable(t *testing.T) {
 
 func TestThePageOfPictures(t *testing.T) {
 	page := made(t, dataset.Spec{Set: "generated", Rows: 300, TestRows: 40, Classes: 12, Features: 108, Seed: 1,
-		Image: dataset.Image{Channels: 3, Height: 6, Width: 6}}, profile.Options{Augment: images.Augment{Flip: true, Rotate: 20}})
+		Image: dataset.Image{Channels: 3, Height: 6, Width: 6}}, profile.Options{Sheets: true, Augment: images.Augment{Flip: true, Rotate: 20}})
 	for part, n := range map[string]int{`<img src="data:image/png;base64,`: 10 + 10 + 2, `alt="8 pictures: Training pictures, 0"`: 1,
 		"img-src data:": 1, "<svg": 4, "<caption>No file was read": 1} {
 		if got := strings.Count(page, part); got != n {

@@ -81,7 +81,7 @@ func floats[O order](dst []float32, b []byte, t Type, o O) {
 		}
 	case Type{'f', 2}:
 		for i := range dst {
-			dst[i] = half(o.Uint16(b[2*i:]))
+			dst[i] = Half(o.Uint16(b[2*i:]))
 		}
 	case Type{'b', 1}, Type{'u', 1}:
 		for i := range dst {
@@ -145,7 +145,7 @@ func (a *Array) Float(i int) float64 {
 	case Type{'f', 4}:
 		return float64(math.Float32frombits(o.Uint32(b)))
 	case Type{'f', 2}:
-		return float64(half(o.Uint16(b)))
+		return float64(Half(o.Uint16(b)))
 	case Type{'u', 8}:
 		return float64(o.Uint64(b))
 	}
@@ -159,8 +159,8 @@ func (a *Array) bytes() order {
 	return binary.LittleEndian
 }
 
-// half is a float of 16 bits, of IEEE 754.
-func half(bits uint16) float32 {
+// Half is a float of 16 bits, of IEEE 754.
+func Half(bits uint16) float32 {
 	sign := uint32(bits>>15) << 31
 	exponent, fraction := uint32(bits>>10&0x1f), uint32(bits&0x3ff)
 	switch {

@@ -108,7 +108,7 @@ const headerMost = 1 << 24
 func (h *header) take(path []int16, v int64) {
 	of := func(fields ...int16) bool { return slices.Equal(path, fields) }
 	if len(path) <= 2 {
-		h.twice = h.twice || slices.ContainsFunc(h.fields, of1(path))
+		h.twice = h.twice || slices.ContainsFunc(h.fields, func(seen []int16) bool { return slices.Equal(seen, path) })
 		h.fields = append(h.fields, slices.Clone(path))
 	}
 	switch {
@@ -130,10 +130,6 @@ func (h *header) take(path []int16, v int64) {
 	case h.is(format.DataPageV2, 8, path, 7):
 		h.isBare = v == 0
 	}
-}
-
-func of1(path []int16) func([]int16) bool {
-	return func(other []int16) bool { return slices.Equal(path, other) }
 }
 
 // is says whether path is a field of the structure of a type of page, and the page of that type.

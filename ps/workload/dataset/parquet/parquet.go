@@ -23,7 +23,6 @@ import (
 type File struct {
 	Columns []Column
 	Rows    int64
-	Groups  int // of rows
 
 	in      io.ReaderAt
 	file    *parquet.File
@@ -73,7 +72,7 @@ func Open(in io.ReaderAt, size int64) (f *File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f = &File{in: in, file: file, Rows: file.NumRows(), Groups: len(file.RowGroups())}
+	f = &File{in: in, file: file, Rows: file.NumRows()}
 	if f.Rows < 0 || f.Rows > math.MaxInt32 {
 		return nil, fmt.Errorf("%d rows, at most %d", f.Rows, math.MaxInt32)
 	}

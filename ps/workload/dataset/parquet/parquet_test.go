@@ -160,18 +160,6 @@ func TestOtherColumns(t *testing.T) {
 	}
 }
 
-func TestHalf(t *testing.T) {
-	for bits, want := range map[uint16]float64{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: 0x1p-24, 0x8001: -0x1p-24, 0x0400: 0x1p-14,
-		0x3555: 0.333251953125, 0x7c00: math.Inf(1), 0xfc00: math.Inf(-1)} {
-		if got := half([]byte{byte(bits), byte(bits >> 8)}); got != want {
-			t.Errorf("%#04x is %g, want %g", bits, got, want)
-		}
-	}
-	if !math.IsNaN(half([]byte{1, 0x7c})) || !math.IsNaN(half([]byte{1})) {
-		t.Error("NaN is a number")
-	}
-}
-
 func TestWhatIsNoFile(t *testing.T) {
 	file := written(t, []struct{ A, B int32 }{{1, 2}, {3, 4}})
 	change := func(f func(b []byte) []byte) []byte { return f(bytes.Clone(file)) }

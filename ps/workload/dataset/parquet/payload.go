@@ -18,8 +18,7 @@ type payload struct {
 // plainDictionary is what files of the first version call both PLAIN of a dictionary and RLE_DICTIONARY of a data page.
 const plainDictionary format.Encoding = 2
 
-// check checks a data page. optional says whether values may be missing, levels how many bytes of a page of version 2 are levels, -1: the
-// page is of version 1.
+// check fails if a page has more values than its header h says. optional says whether values may be missing, so that there are levels.
 func (p payload) check(h *header, optional bool) error {
 	if h.isDictionary {
 		if h.encoding != int64(format.Plain) && h.encoding != int64(plainDictionary) {

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
+
+	"fluentps/ps/workload/dataset/numpy"
 )
 
 // Batch is some rows, one after the other in the file.
@@ -244,8 +247,8 @@ func (c *chunk) take(from *parquet.Value, to *Value) {
 		to.Number = from.Double()
 	case parquet.ByteArray:
 		to.kind, to.Bytes = isBytes, from.ByteArray()
-	default: // asHalf
-		to.kind, to.Number = isSingle, half(from.ByteArray())
+	default: // asHalf, the lower byte first
+		to.kind, to.Number = isSingle, float64(numpy.Half(binary.LittleEndian.Uint16(from.ByteArray())))
 	}
 	if to.kind == isWhole {
 		if to.Number = float64(to.whole); c.div != 1 {
@@ -255,28 +258,4 @@ func (c *chunk) take(from *parquet.Value, to *Value) {
 	if (to.kind == isNumber || to.kind == isSingle) && math.IsNaN(to.Number) {
 		to.kind = isNull
 	}
-}
-
-// half is a number of IEEE 754 with 16 bits, the lower byte first.
-func half(b []byte) float64 {
-	if len(b) != 2 {
-		return math.NaN()
-	}
-	bits := uint16(b[0]) | uint16(b[1])<<8
-	exponent, fraction := int(bits>>10&31), float64(bits&1023)
-	v := 0.0
-	switch exponent {
-	case 0:
-		v = math.Ldexp(fraction, -24)
-	case 31:
-		if v = math.Inf(1); fraction != 0 {
-			v = math.NaN()
-		}
-	default:
-		v = math.Ldexp(1024+fraction, exponent-25)
-	}
-	if bits>>15 == 1 {
-		v = -v
-	}
-	return v
 }

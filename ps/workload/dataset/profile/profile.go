@@ -22,6 +22,7 @@ import (
 // Options say what is looked at.
 type Options struct {
 	Rows    int            // the most rows of each part; 0: 20,000. Wide rows are fewer
+	Sheets  bool           // contact sheets of pictures are painted
 	Augment images.Augment // how training pictures are changed
 	Seed    uint64         // of the run, which fixes the changes
 }

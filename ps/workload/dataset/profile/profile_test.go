@@ -199,7 +199,7 @@ func TestSheets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := profiled(t, set, Options{Augment: images.Augment{Cutout: 3}, Seed: 7})
+	p := profiled(t, set, Options{Sheets: true, Augment: images.Augment{Cutout: 3}, Seed: 7})
 	if len(p.Sheets) != 3 || len(p.Sheets[0].Strips) != 4 || len(p.Shades) != 3 || len(p.Sheets[2].Strips) != 1 {
 		t.Fatalf("%d sheets of %d strips", len(p.Sheets), len(p.Sheets[0].Strips))
 	}

@@ -21,7 +21,6 @@ const (
 
 // pictures looks at the values of pictures, and paints contact sheets.
 func (p *Profile) pictures(set *dataset.Set, o Options, train *part) {
-	b := newBrush(set, train)
 	plane := set.Image.Height * set.Image.Width
 	step := max(1, train.rows*plane/shadesMost) // of so many pictures one is counted, whole
 	for c := range min(set.Image.Channels, channelsMost) {
@@ -33,7 +32,10 @@ func (p *Profile) pictures(set *dataset.Set, o Options, train *part) {
 		}
 		p.Shades = append(p.Shades, histogram(values, nil))
 	}
-	groups := groupsOf(set, train)
+	if !o.Sheets {
+		return
+	}
+	b, groups := newBrush(set, train), groupsOf(set, train)
 	examples := Sheet{ID: "examples", Title: "Training pictures", Note: b.note}
 	for _, g := range groups {
 		if len(examples.Strips) == stripsMost {
